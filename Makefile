@@ -1,0 +1,56 @@
+# Everything croze needs, from a fresh clone: only Python 3.11, pip, make and git are taken for granted.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+UV := .tools/bin/uv
+READY := .venv/.ready
+
+.PHONY: help setup demo test check fix bench docs lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY) ## make .venv with everything that is needed
+
+$(UV):
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-warn-script-location --target .tools uv
+
+$(READY): requirements.lock pyproject.toml | $(UV)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
+	$(UV) pip sync --quiet --python $(BIN)/python requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## a scripted model mends a real bug through the real tools: no key, no network
+	@$(BIN)/croze demo
+
+test: $(READY) ## every test, slow ones too
+	$(BIN)/pytest -n 2
+
+check: $(READY) ## lint, types, layers, file sizes, dependencies, dead code, generated docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/file_sizes.py
+	$(BIN)/deptry .
+	$(BIN)/vulture
+	$(BIN)/python scripts/cli_reference.py --check
+
+fix: $(READY) ## format and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## the figures of section 13, one a line with its target
+	@$(BIN)/python bench/all.py
+
+docs: $(READY) ## write the generated pages
+	$(BIN)/python scripts/cli_reference.py
+
+lock: | $(UV) ## pin every dependency anew
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --group dev --extra tokens --output-file requirements.lock pyproject.toml
+
+clean: ## remove what make made
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

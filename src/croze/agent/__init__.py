@@ -1,0 +1,1 @@
+"""The agent: loop, live session, bus, callbacks, limits, resume."""

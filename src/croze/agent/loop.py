@@ -1,0 +1,78 @@
+"""The loop: gather → (compact) → project → stream → run tools → append, until the turn is over."""
+
+import time
+
+from croze.agent.exchange import exchange
+from croze.agent.host import CallHost
+from croze.agent.limits import Meter
+from croze.agent.live import Live
+from croze.agent.verdict import Patience, judge
+from croze.context.check import check_context
+from croze.types.agent import StopReason
+from croze.types.errors import ModelError
+from croze.types.event import Body, Notice, Stopped
+
+
+async def run_turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
+    """Work until the model is done or a limit, a failure or the user ends it; gives the `Stopped` event
+    that was appended. Raises ModelError (the caller records it) and CancelledError."""
+    patience = Patience()
+    while True:
+        over = meter.exceeded()
+        if over is not None:
+            return await stop(live, host, meter, *over)
+        facts = await live.gather(live)
+        if facts:
+            await live.append(*facts)
+        compacted = live.policy(live.log.events, live.context(), live.budget)
+        if compacted is not None:
+            await live.append(compacted)
+        await _check(live)
+        meter.steps += 1
+        heard = live.log.events[-1].seq
+        said = await exchange(live, live.steps + 1)
+        meter.spend(said.cost)
+        meter.calls(said.reply.calls)
+        outcome = await live.run_calls(
+            said.reply.calls, registry=live.registry, approver=live.approver, host=host
+        )
+        host.refused += outcome.refused
+        verdict = judge(said, outcome, live.spec, patience)
+        if live.last_user > heard:
+            continue
+        if verdict.kind == "done":
+            return await stop(live, host, meter, "done", verdict.text)
+        if verdict.kind == "failed":
+            return await stop(live, host, meter, "failed", verdict.text)
+        if verdict.text:
+            await live.tell(
+                verdict.code, verdict.text, "the last reply could not be used as it was"
+            )
+
+
+async def _check(live: Live) -> None:
+    """Hold what is about to be sent against the wires' rules; an error ends the turn, a warning is
+    given once."""
+    for check in check_context(live.context(), live.budget, start=live.checked):
+        if check.level == "error":
+            raise ModelError(check.text, code=check.code)
+        if check.code not in live.warned:
+            await live.append(
+                Notice(level="warning", code=check.code, text=check.text, params=check.params)
+            )
+
+
+async def stop(
+    live: Live, host: CallHost, meter: Meter, reason: StopReason, text: str, *before: Body
+) -> Stopped:
+    """Record the end of the turn, with what has to stand `before` it in the same commit."""
+    stopped = Stopped(
+        reason=reason,
+        text=text,
+        steps=meter.steps,
+        seconds=round(time.monotonic() - meter.started, 3),
+        cost=meter.cost,
+        refused=host.refused,
+    )
+    await live.append(*before, stopped, durable=True)
+    return stopped

@@ -1,0 +1,188 @@
+"""What front ends get: configuration, conversations, live sessions, replays and checks."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from croze import __version__
+from croze.agent.bus import Bus, Watcher
+from croze.agent.callbacks import register
+from croze.agent.session import Session, used
+from croze.app.assemble import assemble, check_options, switch_to_xml
+from croze.app.config import Config, load
+from croze.app.doctor import examine
+from croze.app.logfile import LogFile
+from croze.app.options import Finding, ReplayReport, RunOptions
+from croze.app.replay import replay
+from croze.app.rules import add_rule
+from croze.app.timetravel import tidy
+from croze.store.conversations import Conversations
+from croze.store.db import StoreSettings
+from croze.store.store import Store
+from croze.types.errors import ConversationNotFound, UsageError
+from croze.types.event import HeadSet, Notice
+from croze.types.ids import SystemSource
+
+__all__ = ["App", "Session"]
+
+
+class App:
+    """The application for one project folder. Cheap to open: the store is opened when it is needed."""
+
+    def __init__(self, config: Config, env: Mapping[str, str]) -> None:
+        self.config = config
+        self._env = env
+        self._store: Store | None = None
+        self._conversations: Conversations | None = None
+        self._sessions: list[Session] = []
+        self._callbacks: list[tuple[str, Watcher]] = []
+        self._log_file = LogFile(config.paths.log_file, config.settings.store.log_level)
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        cwd: Path,
+        overrides: Mapping[str, object] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> "App":
+        """Load the configuration for `cwd`; `overrides` are arguments by dotted key. Raises ConfigError."""
+        env = os.environ if env is None else env
+        return cls(load(cwd, overrides=overrides, env=env), env)
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that the application was opened with."""
+        return self._env
+
+    @property
+    def store(self) -> Store:
+        """The project's session log, opened on first use."""
+        if self._store is None:
+            settings = self.config.settings.store
+            self._store = Store.open(
+                self.config.store_folder,
+                source=SystemSource(),
+                settings=StoreSettings(
+                    max_cache_size=settings.max_cache_size,
+                    cache_ttl=settings.cache_ttl,
+                    lock_timeout=settings.lock_timeout,
+                    backup_enabled=settings.backup_enabled,
+                    backup_interval=settings.backup_interval,
+                    max_backups=settings.max_backups,
+                    enable_compression=settings.enable_compression,
+                    default_namespace=settings.default_namespace,
+                ),
+            )
+        return self._store
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What the store has to say (a damaged file set aside, and the way back)."""
+        return self.store.notices
+
+    @property
+    def conversations(self) -> Conversations:
+        if self._conversations is None:
+            self._conversations = Conversations(self.store)
+        return self._conversations
+
+    def on(self, point: str, callback: Watcher) -> None:
+        """Register a callback at a named point (see `croze.agent.callbacks.POINTS`) for every session
+        that is opened from now on. Raises ValueError for an unknown point."""
+        register(Bus(), point, callback)
+        self._callbacks.append((point, callback))
+
+    async def session(self, options: RunOptions) -> Session:
+        """Open a live session: new, resumed (`resume`, by id or the start of one) or the namespace's
+        current one (`continue_`). Raises UsageError, SessionBusy, ConversationNotFound and others."""
+        explicit_model = options.model is not None
+        options = options.resolved(self.config.settings)
+        check_options(options)
+        log = await self._log(options)
+        try:
+            live = await assemble(
+                config=self.config,
+                options=options,
+                store=self.store,
+                log=log,
+                explicit_model=explicit_model,
+                env=self._env,
+            )
+        except BaseException:
+            log.close()
+            if not used(log.events):
+                with contextlib.suppress(ConversationNotFound):
+                    await self.conversations.delete(log.session)
+            raise
+
+        async def fork(message_id: str | None) -> str:
+            return (await self.conversations.fork(log.session, message_id)).id
+
+        async def to_xml(live_session: Any) -> HeadSet:
+            return await switch_to_xml(live_session, self.store, self.config)
+
+        def on_rule(rule: str) -> None:
+            add_rule(self.config.store_folder, rule)
+
+        session = Session(
+            live,
+            fork=fork,
+            switch_to_xml=to_xml if (options.dialect or "auto") == "auto" else None,
+            on_rule=on_rule,
+        )
+        session.subscribe(self._log_file.watch)
+        for point, callback in self._callbacks:
+            session.on(point, callback)
+        await session.open(resumed=used(log.events))
+        await self.conversations.set_current(session.id, namespace=options.namespace)
+        self._sessions.append(session)
+        return session
+
+    async def _log(self, options: RunOptions) -> Any:
+        if options.continue_:
+            current = await self.conversations.current(options.namespace)
+            if current is None:
+                raise UsageError(
+                    "There is no conversation to continue here.",
+                    hint="Start one with croze run, or pick one from croze session list.",
+                    code="nothing_to_continue",
+                )
+            return await self.store.open_log(current)
+        if options.resume:
+            return await self.store.open_log(options.resume)
+        return await self.store.create(
+            name=options.name,
+            namespace=options.namespace,
+            project=str(self.config.project.root),
+            version=__version__,
+        )
+
+    async def leave(self, session: Session) -> None:
+        """Close a session. One in which nothing was ever said leaves no trace."""
+        if session in self._sessions:
+            self._sessions.remove(session)
+        await session.close()
+        if not session.used:
+            with contextlib.suppress(ConversationNotFound):
+                await self.conversations.delete(session.id)
+        await tidy(self)
+
+    async def replay(self, session: str) -> ReplayReport:
+        """Run a recorded session again, without network or tools, and compare every byte."""
+        return await replay(self.store, self.config, await self.store.resolve(session))
+
+    async def doctor(self) -> list[Finding]:
+        """Whether everything croze needs is there."""
+        return await examine(self.config, self.store, self._env)
+
+    async def aclose(self) -> None:
+        """Close the sessions and the store."""
+        for session in tuple(self._sessions):
+            await self.leave(session)
+        self._log_file.close()
+        if self._store is not None:
+            self._store.close()
+            self._store = None

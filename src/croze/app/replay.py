@@ -1,0 +1,113 @@
+"""Wires a recorded session for replay: its own head, model, protocol and limits, nothing of today's."""
+
+import sys
+
+import msgspec
+
+from croze.agent.bus import Bus
+from croze.agent.live import Live
+from croze.agent.recorded import (
+    Diverged,
+    RecordedDialect,
+    RecordedLog,
+    RecordedModel,
+    RecordedSource,
+)
+from croze.agent.replay import RecordedCalls, recorded_gather, requests
+from croze.agent.replay import replay as run_again
+from croze.agent.session import Session
+from croze.app.assemble import open_dialect
+from croze.app.config import Config
+from croze.app.options import ReplayReport
+from croze.context.head import Head
+from croze.context.policies import keep_all
+from croze.llm.model import Model
+from croze.store.store import Store
+from croze.tools.approve import Approver
+from croze.tools.registry import builtin
+from croze.types.agent import Limits
+from croze.types.context import budget_for
+from croze.types.errors import StoreError
+from croze.types.event import HeadSet
+from croze.types.model import ModelInfo
+from croze.workspace.workspace import Workspace
+
+UNLIMITED = Limits(repeats=sys.maxsize)
+
+
+async def replay(store: Store, config: Config, session: str) -> ReplayReport:
+    """Replay the session with this id; the report says how many requests were rebuilt alike and where
+    the first divergence is."""
+    recorded = await store.read(session)
+    first = next((event.body for event in recorded if isinstance(event.body, HeadSet)), None)
+    if first is None:
+        return ReplayReport(requests=0)
+    heads = {
+        event.body.head: Head.decode(await store.blob(event.body.head))
+        for event in recorded
+        if isinstance(event.body, HeadSet)
+    }
+
+    def wear(head: HeadSet) -> None:
+        """Take over a head that the record changes to; limits end a turn in the record only."""
+        live.spec = msgspec.structs.replace(head.agent, limits=UNLIMITED)
+        live.dialect = RecordedDialect(open_dialect(head.dialect), log)
+        live.model = RecordedModel(
+            _encoder(head.model), log, native=head.dialect == "native", on_reply=on_reply
+        )
+        live.head = heads[head.head]
+        live.budget = budget_for(head.model.window, head.model.max_output)
+
+    def on_reply(continuations: int) -> None:
+        live.max_continuations = continuations
+
+    log = RecordedLog(recorded=recorded, session=session, events=[], on_head=wear)
+    live = Live(
+        log=log,
+        blobs=store,
+        source=RecordedSource(log),
+        bus=Bus(),
+        spec=first.agent,
+        model=_encoder(first.model),
+        dialect=open_dialect(first.dialect),
+        head=heads[first.head],
+        registry=builtin(),
+        approver=Approver(mode="plan"),
+        workspace=Workspace(id=session, root=config.project.root, owner=first.agent.name),
+        budget=budget_for(first.model.window, first.model.max_output),
+        gather=recorded_gather(log),
+        policy=keep_all,
+        env={},
+        headless=True,
+    )
+    live.run_calls = RecordedCalls(live, log)
+
+    async def switch(_live: Live) -> HeadSet:
+        rest = (event.body for event in recorded[len(log.events) :])
+        head = next((body for body in rest if isinstance(body, HeadSet)), None)
+        if head is None:
+            raise Diverged(f"event {len(log.events) + 1}: the record has no change of the protocol")
+        return head
+
+    async def no_fork(_message_id: str | None) -> str:
+        raise StoreError("a replay can't be forked")
+
+    running = Session(live, fork=no_fork, switch_to_xml=switch, on_rule=lambda _rule: None)
+
+    try:
+        rebuilt = await run_again(live, log, running.turn)
+    except Diverged as error:
+        return ReplayReport(requests=requests(log), divergence=str(error))
+    return ReplayReport(requests=rebuilt)
+
+
+def _encoder(info: ModelInfo) -> Model:
+    """The wire that made the recorded bytes; it is never asked to send any."""
+    if info.wire == "scripted":
+        from croze.llm.script import Script
+        from croze.llm.scripted import ScriptedModel
+
+        return ScriptedModel(info, Script(replies=()))
+    from croze.llm.open import open_model
+
+    return open_model(info, api_key=None, max_retries=0)

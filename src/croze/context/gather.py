@@ -1,0 +1,131 @@
+"""What is new around the session and is told to the model: facts, appended before each request."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from croze.context.environment import environment_facts
+from croze.text.tokens import estimate
+from croze.types.event import (
+    Compacted,
+    Event,
+    FactAdded,
+    HeadSet,
+    TodoItem,
+    TodoSet,
+    Undone,
+)
+from croze.types.ids import Source
+
+ENVIRONMENT = "environment"
+TODO = "todo"
+MAX_ITEMS = 12
+MAX_ITEM = 70
+"""Items and characters an item that the todo recap shows: together some 200 tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherState:
+    """What gatherers may look at.
+
+    `seen` holds the latest fact of each key. `since` is the index in `events` up to which the previous
+    gathering has looked, so that a gathering costs what is new; 0 after opening a session.
+    """
+
+    root: Path
+    events: Sequence[Event]
+    source: Source
+    seen: Mapping[str, FactAdded]
+    since: int = 0
+
+
+Gatherer = Callable[[GatherState], Awaitable[Sequence[FactAdded]]]
+"""Gives the facts that are to be appended now; none where nothing has changed."""
+
+
+async def gather_environment(state: GatherState) -> Sequence[FactAdded]:
+    """Date, project, git state and toolchains: once, in the session's first message."""
+    if ENVIRONMENT in state.seen:
+        return ()
+    heads = [event.body for event in state.events if isinstance(event.body, HeadSet)]
+    isolated = bool(heads) and heads[-1].agent.isolation == "task"
+    text = environment_facts(state.root, state.source, env=os.environ, paths=not isolated)
+    fact = FactAdded(
+        key=ENVIRONMENT,
+        message_id=state.source.uuid(),
+        text=text,
+        layer="current",
+        reason="date, project, git state and toolchains when the session began",
+        origin="environment",
+        tokens=estimate(text),
+    )
+    return (fact,)
+
+
+async def gather_todo(state: GatherState) -> Sequence[FactAdded]:
+    """The todo list's recap, where the list has changed or a compaction may have taken the last one."""
+    seen = state.seen.get(TODO)
+    items: tuple[TodoItem, ...] | None = None
+    compacted = False
+    for i in range(len(state.events) - 1, state.since - 1, -1):
+        body = state.events[i].body
+        if isinstance(body, FactAdded) and body.key == TODO:
+            break
+        if isinstance(body, TodoSet) and items is None:
+            items = body.items
+        if isinstance(body, Undone) and items is None:
+            items = body.todo
+        compacted = compacted or isinstance(body, Compacted)
+    told = seen.text if seen is not None else ""
+    text = told if items is None else recap(items, told_before=seen is not None)
+    if not text or (text == told and not compacted):
+        return ()
+    fact = FactAdded(
+        key=TODO,
+        message_id=state.source.uuid(),
+        text=text,
+        layer="current",
+        place="tail",
+        reason="the todo list as it stands",
+        origin="todo_write",
+        tokens=estimate(text),
+    )
+    return (fact,)
+
+
+def recap(items: Sequence[TodoItem], *, told_before: bool) -> str:
+    """The todo list in a few lines: what is open in its order, what is done as a number."""
+    if not items:
+        return "<todo>The list is empty.</todo>" if told_before else ""
+    pending = [item for item in items if item.status != "completed"]
+    lines = [f"{len(items) - len(pending)} of {len(items)} done"]
+    for item in pending[:MAX_ITEMS]:
+        text = " ".join(item.text.split())
+        text = text if len(text) <= MAX_ITEM else f"{text[: MAX_ITEM - 1]}…"
+        mark = ">" if item.status == "in_progress" else " "
+        lines.append(f"[{mark}] {item.id}. {text}")
+    if len(pending) > MAX_ITEMS:
+        lines.append(f"… and {len(pending) - MAX_ITEMS} more (todo_read shows all)")
+    return "\n".join(("<todo>", *lines, "</todo>"))
+
+
+GATHERERS: tuple[Gatherer, ...] = (gather_environment, gather_todo)
+"""In the order in which their facts are appended."""
+
+
+Announce = Callable[[str, bool], None]
+"""Told the name of each gatherer (without `gather_`) before it looks, and after (True)."""
+
+
+async def gather(
+    state: GatherState, announce: Announce = lambda _name, _done: None
+) -> list[FactAdded]:
+    """Everything that has to be told before the next request, in order."""
+    facts: list[FactAdded] = []
+    for gatherer in GATHERERS:
+        name = gatherer.__name__.removeprefix("gather_")
+        announce(name, False)
+        facts += await gatherer(state)
+        announce(name, True)
+    return facts

@@ -1,0 +1,1 @@
+"""The two tool protocols, xml and native, behind one interface."""

@@ -1,0 +1,1 @@
+"""Access to models: wires, retries, catalogue, scripted model and recorder."""

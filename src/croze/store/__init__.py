@@ -1,0 +1,1 @@
+"""The durable log: events, conversations, blobs, search, backups, transfer."""

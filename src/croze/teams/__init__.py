@@ -1,0 +1,1 @@
+"""Several agents or steps working together: flows."""

@@ -1,0 +1,1 @@
+"""Pure text rooms: redaction, token estimates, safe display."""

@@ -1,0 +1,1 @@
+"""What the agent can do: the tools, their registry, approvals and the running of calls."""

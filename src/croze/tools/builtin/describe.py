@@ -1,0 +1,63 @@
+"""The way to tools outside the core: their full description, and a call by name."""
+
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from croze.tools.base import Tool, ToolContext, ToolSpec
+from croze.types.parts import ToolCall
+from croze.types.tool import Access, ToolExample, ToolResult, View
+
+
+class DescribeTools(Tool, frozen=True):
+    """Get the full description of tools that are only listed by name."""
+
+    spec: ClassVar[ToolSpec] = ToolSpec(
+        name="describe_tools",
+        summary="full description of listed tools",
+        access=Access(read=True),
+        core=True,
+    )
+
+    names: Annotated[tuple[str, ...], Meta(min_length=1, description="tool names")]
+
+    async def run(self, ctx: ToolContext) -> ToolResult:
+        text, unknown = ctx.describe(self.names)
+        known = [name for name in self.names if name not in unknown]
+        missing = f"There is no tool named {', '.join(unknown)}." if unknown else ""
+        if not known:
+            return ToolResult(ok=False, message=missing, code="unknown_tool")
+        return ToolResult(
+            ok=True,
+            message=missing or f"Described: {', '.join(known)}.",
+            text=text,
+            view=View(title=f"Described {', '.join(known)}", body=text),
+            data={"described": known, "unknown": unknown},
+        )
+
+    @classmethod
+    def digest(cls, call: ToolCall, result: ToolResult) -> str:
+        return f"{result.message}\n{result.text}".strip()
+
+
+class CallTool(Tool, frozen=True):
+    """Call any tool by its name, with its arguments as one JSON object."""
+
+    spec: ClassVar[ToolSpec] = ToolSpec(
+        name="call_tool",
+        summary="call a tool by name",
+        access=Access(),
+        core=True,
+        examples=(
+            ToolExample("Read a file", {"name": "read_file", "arguments": {"path": "README.md"}}),
+        ),
+    )
+
+    name: Annotated[str, Meta(min_length=1)]
+    arguments: Annotated[dict[str, Any], Meta(description="the tool's parameters")]
+
+    async def run(self, ctx: ToolContext) -> ToolResult:
+        """Never reached by a call: the registry puts the named tool in its place before."""
+        return ToolResult(
+            ok=False, message="call_tool only stands for the tool that it names.", code="malformed"
+        )

@@ -1,0 +1,285 @@
+"""The tools of a session: an object that is passed, looked up by tag, and narrowed for an agent."""
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from croze.tools.aliases import OTHER_FORMS, PARAMS, TOOLS, OtherFormError, other_form
+from croze.tools.base import BoundTool, Tool, ToolKind
+from croze.tools.bind import bind
+from croze.tools.schema import tool_doc
+from croze.types.errors import ConfigError, UsageError
+from croze.types.parts import CallError, ToolCall
+from croze.types.tool import ToolDoc, ToolResult, ToolShape
+
+CALL_TOOL = "call_tool"
+REACH = ("describe_tools", CALL_TOOL)
+"""What an agent needs to use tools outside its core."""
+PLUGINS = "croze.tools"
+"""The entry point group of plugins."""
+
+_BUILTIN = (
+    "files",
+    "edits",
+    "line_edits",
+    "file_ops",
+    "search",
+    "shell",
+    "todo",
+    "talk",
+    "describe",
+)
+
+
+@dataclass(slots=True)  # not frozen: the protocol's attributes are settable
+class ClassKind:
+    """A tool class as a `ToolKind`."""
+
+    tool: type[Tool]
+    doc: ToolDoc
+    aliases: Mapping[str, str]
+
+    def bind(self, args: Mapping[str, Any]) -> BoundTool:
+        return bind(self.tool, self.doc.parameters, args)
+
+    def digest(self, call: ToolCall, result: ToolResult) -> str:
+        return self.tool.digest(call, result)
+
+
+class Registry:
+    """Tools by tag, in the order in which they were registered."""
+
+    def __init__(self, kinds: Iterable[ToolKind | type[Tool]] = ()) -> None:
+        self._kinds: dict[str, ToolKind] = {}
+        for kind in kinds:
+            self.register(kind)
+
+    def register(self, kind: ToolKind | type[Tool]) -> None:
+        """Add a tool. Raises UsageError where its name is taken, by a tool or as another name."""
+        added = _class_kind(kind) if isinstance(kind, type) else kind
+        name = added.doc.name
+        if name in self._kinds or name in TOOLS:
+            raise UsageError(
+                f"There is already a tool named {name}.",
+                hint="Give the new one another name, or unregister the old one first.",
+                code="tool_exists",
+                tool=name,
+            )
+        self._kinds[name] = added
+
+    def unregister(self, name: str) -> None:
+        """Take a tool away. Raises UsageError where there is none."""
+        if self._kinds.pop(self._tag(name), None) is None:
+            raise self._no_such_tool(name)
+
+    def get(self, name: str) -> ToolKind | None:
+        """The tool of this tag or other name."""
+        return self._kinds.get(self._tag(name))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._kinds)
+
+    def near(self, name: str, limit: int = 3) -> list[str]:
+        """Names of tools that look like `name`, best first."""
+        from difflib import get_close_matches  # only where a model errs
+
+        by_lower = {known.lower(): known for known in (*TOOLS, *self._kinds)}
+        found = get_close_matches(name.lower(), by_lower, n=limit, cutoff=0.5)
+        tags = (self._tag(by_lower[lower]) for lower in found)
+        return list(dict.fromkeys(tag for tag in tags if tag in self._kinds))
+
+    def docs(
+        self, core: Sequence[str] | None = None
+    ) -> tuple[tuple[ToolDoc, ...], tuple[ToolDoc, ...]]:
+        """The docs of the core tools and of the others. `core` names the core (those that are not here
+        are left out); None means the tools' own flag."""
+        docs = [kind.doc for kind in self._kinds.values()]
+        if core is None:
+            wanted = [doc for doc in docs if doc.core]
+        else:
+            tags = dict.fromkeys(self._tag(name) for name in core)
+            wanted = [self._kinds[tag].doc for tag in tags if tag in self._kinds]
+        names = {doc.name for doc in wanted}
+        return tuple(wanted), tuple(doc for doc in docs if doc.name not in names)
+
+    def filter(self, names: Sequence[str] | None) -> "Registry":
+        """A registry with only the named tools; None means all.
+
+        Where some of them stand outside the core, `describe_tools` and `call_tool` stay as the way to
+        them. Raises UsageError for a name that isn't known.
+        """
+        if names is None:
+            return Registry(self._kinds.values())
+        tags = []
+        for name in names:
+            tag = self._tag(name)
+            if tag not in self._kinds:
+                raise self._no_such_tool(name)
+            tags.append(tag)
+        if any(not self._kinds[tag].doc.core for tag in tags):
+            tags += [tag for tag in REACH if tag in self._kinds]
+        wanted = set(tags)
+        return Registry(kind for tag, kind in self._kinds.items() if tag in wanted)
+
+    def shapes(self) -> dict[str, ToolShape]:
+        """What a decoder accepts: every tag and other name, with every parameter's names. A shape's
+        name is the tool's tag, whatever name it was called by."""
+        shapes: dict[str, ToolShape] = {}
+        for tag, kind in self._kinds.items():
+            params = {
+                *kind.doc.parameters.get("properties", ()),
+                *self._parameter_names(kind),
+                *OTHER_FORMS.get(tag, ()),
+            }
+            shapes[tag] = ToolShape(tag, frozenset(p for p in params if not p.startswith("-")))
+        for other, tag in TOOLS.items():
+            if tag in shapes:
+                shapes[other] = shapes[tag]
+        return shapes
+
+    def resolve(self, call: ToolCall) -> ToolCall:
+        """The call under its real name, `call_tool` unwrapped, with the parameters' real names.
+
+        What can't be unwrapped or put into our form gets an `error`; an unknown tool stays as it is.
+        """
+        tag = self._tag(call.name)
+        if call.error is not None:
+            return call if tag == call.name else msgspec.structs.replace(call, name=tag)
+        args: Mapping[str, Any] = call.args
+        if tag == CALL_TOOL and tag in self._kinds:
+            unwrapped = self._unwrapped(args)
+            if isinstance(unwrapped, CallError):
+                return msgspec.structs.replace(call, name=tag, error=unwrapped)
+            tag, args = unwrapped
+        kind = self._kinds.get(tag)
+        error = None
+        if kind is not None:
+            try:
+                args = other_form(tag, self._renamed(kind, args))
+            except _ParameterTwiceError as twice:
+                error = CallError("repeated_parameter", str(twice))
+            except OtherFormError as wrong:
+                error = CallError("malformed", f"Not run: {wrong}.")
+        if tag == call.name and args == call.args and error is None:
+            return call
+        return msgspec.structs.replace(call, name=tag, args=dict(args), error=error)
+
+    def load_plugins(self, names: Sequence[str]) -> None:
+        """Register the tools of the entry points that the configuration names.
+
+        An entry point of the group `croze.tools` gives a tool class, a `ToolKind`, or several of them.
+        Raises ConfigError where one isn't installed, can't be imported or gives something else.
+        """
+        if not names:
+            return
+        from importlib.metadata import entry_points  # slow, and only where plugins are configured
+
+        known = {point.name: point for point in entry_points(group=PLUGINS)}
+        for name in names:
+            if name not in known:
+                listed = ", ".join(sorted(known)) or "none"
+                raise ConfigError(
+                    f"The tool plugin {name} is not installed.",
+                    hint=f"Installed plugins of the group {PLUGINS}: {listed}.",
+                    code="plugin_unknown",
+                    plugin=name,
+                )
+            try:
+                loaded = known[name].load()
+            except (ImportError, AttributeError, SyntaxError) as error:
+                raise ConfigError(
+                    f"The tool plugin {name} can't be loaded: {error}",
+                    hint="Repair it, or take it out of the configuration.",
+                    code="plugin_broken",
+                    plugin=name,
+                ) from error
+            for kind in loaded if isinstance(loaded, list | tuple) else (loaded,):
+                self.register(_as_kind(name, kind))
+
+    def _tag(self, name: str) -> str:
+        return name if name in self._kinds else TOOLS.get(name, name)
+
+    def _no_such_tool(self, name: str) -> UsageError:
+        near = self.near(name)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(self.names)}."
+        return UsageError(
+            f"There is no tool named {name}.", hint=hint, code="unknown_tool", tool=name
+        )
+
+    @staticmethod
+    def _parameter_names(kind: ToolKind) -> dict[str, str]:
+        return {**PARAMS.get(kind.doc.name, {}), **kind.aliases}
+
+    def _renamed(self, kind: ToolKind, args: Mapping[str, Any]) -> dict[str, Any]:
+        real = kind.doc.parameters.get("properties", {})
+        others = self._parameter_names(kind)
+        out: dict[str, Any] = {}
+        for name, value in args.items():
+            mapped = name if name in real else others.get(name, name)
+            if not mapped:
+                continue
+            if mapped in out:
+                raise _ParameterTwiceError(
+                    f"Not run: {mapped} is given twice, once as {name}. Give it once."
+                )
+            out[mapped] = value
+        return out
+
+    def _unwrapped(self, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | CallError:
+        args = {PARAMS[CALL_TOOL].get(name, name): value for name, value in args.items()}
+        name, inner = args.get("name"), args.get("arguments", {})
+        if not isinstance(name, str) or not name.strip():
+            return CallError("malformed", "Not run: call_tool needs the tool's name in name.")
+        if extra := sorted(set(args) - {"name", "arguments"}):
+            return CallError(
+                "malformed",
+                f"Not run: call_tool takes name and arguments only; put {', '.join(extra)} into arguments.",
+            )
+        tag = self._tag(name.strip())
+        if tag == CALL_TOOL:
+            return CallError("malformed", "Not run: call_tool can't call itself.")
+        if isinstance(inner, str):
+            try:
+                inner = msgspec.json.decode(inner) if inner.strip() else {}
+            except msgspec.DecodeError as error:
+                return CallError("malformed", f"Not run: arguments is not valid JSON: {error}.")
+        if not isinstance(inner, dict):
+            return CallError("malformed", "Not run: arguments must be one JSON object.")
+        return tag, inner
+
+
+class _ParameterTwiceError(ValueError):
+    pass
+
+
+def _class_kind(tool: type[Tool]) -> ToolKind:
+    return ClassKind(tool=tool, doc=tool_doc(tool), aliases=tool.spec.aliases)
+
+
+def _as_kind(plugin: str, kind: Any) -> ToolKind | type[Tool]:
+    if isinstance(kind, type) and issubclass(kind, Tool) and hasattr(kind, "spec"):
+        return kind
+    if isinstance(getattr(kind, "doc", None), ToolDoc) and hasattr(kind, "bind"):
+        found: ToolKind = kind
+        return found
+    raise ConfigError(
+        f"The tool plugin {plugin} gives {type(kind).__name__}, which is no tool.",
+        hint="An entry point must give a subclass of croze.tools.base.Tool or a ToolKind.",
+        code="plugin_broken",
+        plugin=plugin,
+    )
+
+
+def builtin() -> Registry:
+    """The tools that croze comes with: every `Tool` class of the modules in `tools.builtin`."""
+    registry = Registry()
+    for name in _BUILTIN:
+        module = importlib.import_module(f"croze.tools.builtin.{name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Tool) and "spec" in value.__dict__:
+                registry.register(value)
+    return registry

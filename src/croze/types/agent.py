@@ -1,0 +1,44 @@
+"""What an agent is: prompt, model, tools, limits; and how far it may go."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Mode = Literal["plan", "ask", "auto-edit", "full"]
+Sandbox = Literal["read-only", "workspace", "off"]
+StopReason = Literal[
+    "done", "cancelled", "steps", "seconds", "cost", "repeated", "failed", "retries_exhausted"
+]
+
+
+class Limits(Struct, frozen=True, omit_defaults=True):
+    """Where a turn ends by itself; None is no limit.
+
+    `steps` are model requests, `seconds` wall-clock time, `cost` US dollars of the turn, `repeats` how
+    many times in a row the very same calls may come.
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    repeats: int = 5
+
+
+class AgentSpec(Struct, frozen=True, omit_defaults=True):
+    """An agent as a value. `tools` None means all; `core` None means the default core.
+
+    `dialect` is xml, native or auto. `demand_completion` asks for `attempt_completion` (at most three
+    reminders) instead of taking a reply without a call as done.
+    """
+
+    name: str = "main"
+    prompt: str = ""
+    model: str = ""
+    dialect: Literal["auto", "native", "xml"] = "auto"
+    tools: tuple[str, ...] | None = None
+    core: tuple[str, ...] | None = None
+    isolation: Literal["shared", "worktree", "task"] = "shared"
+    limits: Limits = Limits()
+    policy: str = "batch"
+    demand_completion: bool = False
+    include_rules: bool = False

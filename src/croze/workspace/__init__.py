@@ -1,0 +1,1 @@
+"""What may be touched: paths, files, processes."""

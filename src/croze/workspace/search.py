@@ -1,0 +1,227 @@
+"""Searching a workspace: by ripgrep, or by a slower program of our own that prints the same."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from croze.workspace import grep
+from croze.workspace.ignore import RULES_FILE
+from croze.workspace.process import ProcessResult, child_environment, run
+from croze.workspace.workspace import Workspace
+
+KEPT = 5_000
+"""Matches that are kept and sorted; the ones after them are only counted."""
+
+LISTED = 300_000
+"""Files that a listing holds at most."""
+
+_SECONDS = 60.0
+_MOST_BYTES = 256 << 20
+_LINE = re.compile(rb"(?:\./)?([^\0\n]*)\0(\d+)([:-])(.*)")
+_COUNTED = re.compile(rb"\0\d+:")
+_RG = (
+    "--no-config",
+    "--color=never",
+    "--no-messages",
+    "--hidden",
+    "--no-require-git",
+    f"--ignore-file={RULES_FILE}",
+    "--null",
+)
+_RG_LINES = (
+    "--no-heading",
+    "--with-filename",
+    "--line-number",
+    "--max-columns=500",
+    "--max-columns-preview",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to search for. `regex` has Rust's syntax; globs are gitignore's, relative to `path`."""
+
+    regex: str
+    path: str = "."
+    case_sensitive: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    context: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a result, `match` or one of its context. `path` is relative to the workspace."""
+
+    path: str
+    number: int
+    text: str
+    match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Lines by path and number. `total` counts all matches, at least so many unless `complete`.
+    `error` is the searcher's word on a regex that it does not take; `slow` that ripgrep is missing."""
+
+    lines: tuple[Line, ...] = ()
+    total: int = 0
+    complete: bool = True
+    error: str = ""
+    slow: bool = False
+
+
+async def search(workspace: Workspace, query: Query, env: Mapping[str, str]) -> Found:
+    """The lines that match. Raises `PathError` where the path can't be searched."""
+    rg = ripgrep(env)
+    if rg is None and (reason := grep.beyond_common_syntax(query.regex)):
+        return Found(error=reason, slow=True)
+    flags = [] if query.case_sensitive else ["--ignore-case"]
+    flags += [f"--context={query.context}"] if query.context else []
+    flags += _globs(query)
+    collector = _Collector()
+    arguments = [*_RG_LINES, *flags, f"--regexp={query.regex}"]
+    own = {"regex": query.regex, "ignore_case": not query.case_sensitive, "context": query.context}
+    prefix, result = await _run(workspace, query, env, rg, arguments, own, collector)
+    error = ""
+    if result.exit_code == 2 and not collector.total:
+        error = _reason(result.head)
+    return Found(
+        lines=collector.lines(prefix),
+        total=collector.total,
+        complete=result.ended == "itself",
+        error=error,
+        slow=rg is None,
+    )
+
+
+async def list_files(
+    workspace: Workspace, path: str, env: Mapping[str, str]
+) -> tuple[list[str], bool]:
+    """The files below a folder that are not passed over, sorted; and whether these are all."""
+    rg = ripgrep(env)
+    names = _Names()
+    prefix, result = await _run(workspace, Query("", path), env, rg, ["--files"], {}, names)
+    return names.paths(prefix), result.ended == "itself"
+
+
+def ripgrep(env: Mapping[str, str]) -> str | None:
+    """The program `rg`: on PATH (absolute folders only), else beside this Python, where the wheel
+    puts it."""
+    folders = [f for f in env.get("PATH", "").split(os.pathsep) if os.path.isabs(f)]
+    for folder in [*folders, os.path.dirname(sys.executable)]:
+        candidate = os.path.join(folder, "rg")
+        if os.access(candidate, os.X_OK) and os.path.isfile(candidate):
+            return candidate
+    return None
+
+
+async def _run(
+    workspace: Workspace,
+    query: Query,
+    env: Mapping[str, str],
+    rg: str | None,
+    arguments: list[str],
+    own: dict[str, object],
+    reader: "_Collector | _Names",
+) -> tuple[str, ProcessResult]:
+    """Search below a held folder; gives the prefix of the paths that came, and the program's end."""
+    found = workspace.files.stat(query.path)
+    folder, name = query.path, "./"
+    if found is not None and found.kind != "folder":
+        folder, _, name = found.path.rpartition("/")
+        folder = folder or "."
+    with workspace.files.folder(folder) as (resolved, handle):
+        if rg is not None:
+            argv = [rg, *_RG, *arguments, "--", name]
+        else:
+            globs = {"include": query.include, "exclude": query.exclude}
+            job = {"root": str(workspace.root), "start": resolved, "name": name, **globs, **own}
+            argv = grep.command(json.dumps(job))
+        result = await run(
+            argv,
+            cwd=handle,
+            env=child_environment(env),
+            timeout=_SECONDS,
+            output_limit=4_000,
+            on_output=reader.feed,
+        )
+    return "" if resolved == "." else resolved + "/", result
+
+
+def _globs(query: Query) -> list[str]:
+    """Globs on the name alone become a file type, because `--glob` also brings back ignored files."""
+    names = [glob for glob in query.include if "/" not in glob]
+    paths = [glob for glob in query.include if "/" in glob]
+    if names and not paths:
+        return [
+            *(f"--type-add=only:{glob}" for glob in names),
+            "--type=only",
+            *(f"--glob=!{glob}" for glob in query.exclude),
+        ]
+    return [f"--glob={glob}" for glob in query.include] + [f"--glob=!{g}" for g in query.exclude]
+
+
+def _reason(output: str) -> str:
+    lines = output.strip().splitlines()
+    return "\n".join(lines[-6:])
+
+
+@dataclass(slots=True)
+class _Collector:
+    """Matching lines as they arrive, in whatever order the searcher's threads found them."""
+
+    total: int = 0
+    _rest: bytes = b""
+    _bytes: int = 0
+    _rows: list[tuple[bytes, int, bool, bytes]] = field(default_factory=list)
+
+    def feed(self, chunk: bytes) -> bool:
+        self._bytes += len(chunk)
+        head, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            self._rest += chunk
+            return self._bytes <= _MOST_BYTES
+        data, self._rest = self._rest + head, rest
+        if self.total >= KEPT:
+            self.total += len(_COUNTED.findall(data))
+            return self._bytes <= _MOST_BYTES
+        for line in data.split(b"\n"):
+            row = _LINE.fullmatch(line)
+            if row is None:
+                continue
+            path, number, sign, text = row.groups()
+            self.total += sign == b":"
+            self._rows.append((path, int(number), sign == b":", text))
+        return self._bytes <= _MOST_BYTES
+
+    def lines(self, prefix: str) -> tuple[Line, ...]:
+        return tuple(
+            Line(
+                prefix + path.decode("utf-8", "replace"),
+                number,
+                text.decode("utf-8", "replace"),
+                match,
+            )
+            for path, number, match, text in sorted(self._rows)
+        )
+
+
+@dataclass(slots=True)
+class _Names:
+    """File names, each ended by a NUL."""
+
+    _rest: bytes = b""
+    _found: list[bytes] = field(default_factory=list)
+
+    def feed(self, chunk: bytes) -> bool:
+        *names, self._rest = (self._rest + chunk).split(b"\0")
+        self._found += names
+        return len(self._found) <= LISTED
+
+    def paths(self, prefix: str) -> list[str]:
+        names = (name.removeprefix(b"./").decode("utf-8", "replace") for name in self._found)
+        return sorted(prefix + name for name in names)

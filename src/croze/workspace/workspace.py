@@ -1,0 +1,28 @@
+"""A workspace: a root folder that an agent's tools work in."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from croze.workspace.files import Files
+from croze.workspace.paths import WorkspaceKind
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A root, its owner (an agent's id) and its kind.
+
+    A `project` is a folder of the user's; a `task` workspace is croze's own, made when first written.
+    `root` is made absolute and free of links.
+    """
+
+    id: str
+    root: Path
+    owner: str
+    kind: WorkspaceKind = "project"
+    files: Files = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        root = Path(os.path.realpath(self.root))
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "files", Files(root, kind=self.kind))

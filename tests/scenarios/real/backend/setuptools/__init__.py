@@ -1,0 +1,1 @@
+"""Stands in for setuptools while pip downloads: see `build_meta`."""

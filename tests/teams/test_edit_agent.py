@@ -1,0 +1,110 @@
+"""The edit agent writes only what a checked plan says."""
+
+import json
+
+import pytest
+
+from croze.teams.edit_agent import EditAgentError, edit_by_model, parse_operations
+from croze.teams.state import EditOperation, FlowState
+from croze.types.errors import ModelError
+
+TEXT = "def one():\n    return 1\n\n\ndef two():\n    return 1\n"
+SKETCH = "# ... existing code ...\ndef two():\n    return 2\n"
+
+
+def is_marker(line: str) -> bool:
+    return "... existing code ..." in line
+
+
+class Model:
+    """Gives the answers in order and keeps what it was asked."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.questions: list[str] = []
+
+    async def __call__(self, system: str, question: str) -> str:
+        assert "JSON array" in system
+        self.questions.append(question)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, str) else json.dumps(answer)
+
+
+async def edit(model: Model, text: str = TEXT, sketch: str = SKETCH) -> FlowState:
+    return await edit_by_model(
+        path="a.py",
+        text=text,
+        instructions="two returns two",
+        code_edit=sketch,
+        is_marker=is_marker,
+        ask=model,
+        working_dir="/p",
+        now=lambda: 7,
+    )
+
+
+def operation(start: int, end: int, replacement: str) -> dict[str, object]:
+    return {"start_line": start, "end_line": end, "replacement": replacement}
+
+
+async def test_the_plan_is_applied_and_the_history_says_what_was_done() -> None:
+    state = await edit(Model([operation(6, 6, "    return 2")]))
+    assert state.response == TEXT[:-2] + "2\n"
+    assert [entry.tool for entry in state.history] == ["read_file", "replace_lines"]
+    assert state.edit_operations == ()
+
+
+async def test_edits_are_applied_bottom_up_whatever_their_order() -> None:
+    sketch = "def one():\n    return 3\n# ... existing code ...\ndef two():\n    return 2\n"
+    plan = [operation(2, 2, "    return 3"), operation(6, 6, "    return 2")]
+    forward = await edit(Model(plan), sketch=sketch)
+    backward = await edit(Model(plan[::-1]), sketch=sketch)
+    assert forward.response == backward.response
+    assert "return 3" in forward.response
+    assert "return 2" in forward.response
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ("no JSON at all", "no JSON array"),
+        ([], "no edit"),
+        ([{"start_line": "x"}], "no JSON array"),
+        ([operation(90, 91, "x")], "Your last answer was wrong"),
+        ([operation(5, 6, "x"), operation(6, 6, "    return 2")], "Your last answer was wrong"),
+        ([operation(6, 6, "    # ... existing code ...\n    return 2")], "must not be written"),
+        ([operation(6, 6, "    return 5")], "'return 2' is missing"),
+    ],
+)
+async def test_a_plan_that_does_not_fit_is_told_and_asked_again(bad: object, told: str) -> None:
+    model = Model(bad, [operation(6, 6, "    return 2")])
+    state = await edit(model)
+    assert told in model.questions[1]
+    assert state.response == TEXT[:-2] + "2\n"
+
+
+async def test_without_a_fitting_plan_nothing_is_written() -> None:
+    model = Model("x", "y", "z")
+    with pytest.raises(EditAgentError, match="no plan that fits"):
+        await edit(model)
+    assert len(model.questions) == 3
+
+
+async def test_a_model_that_can_not_be_reached_is_an_error_of_its_own() -> None:
+    with pytest.raises(ModelError, match="gone"):
+        await edit(Model(ModelError("gone")))
+
+
+async def test_a_file_that_is_too_long_is_not_shown_to_the_model() -> None:
+    model = Model()
+    with pytest.raises(EditAgentError, match="too long"):
+        await edit(model, text="x" * 400_001)
+    assert model.questions == []
+
+
+def test_a_fence_round_the_plan_is_taken_off() -> None:
+    assert parse_operations('```json\n[{"start_line":1,"end_line":1,"replacement":"a"}]\n```') == (
+        EditOperation(1, 1, "a"),
+    )
