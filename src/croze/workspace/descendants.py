@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -9,6 +10,9 @@ from typing import NamedTuple
 
 MARK = "CROZE_RUN"
 """The environment variable by which a run's processes are known after their parents have gone."""
+
+PATIENCE = 0.25
+"""Seconds that a process may take to become another program before it counts as not the run's."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -26,6 +30,7 @@ class Tree:
         self.leader = 0
         self.left = 0
         self._mine: set[int] = set()
+        self._patience = PATIENCE
 
     def childless(self) -> bool:
         """True where this process has no child at all, so nothing of the run can be left."""
@@ -59,13 +64,20 @@ class Tree:
 
     def _members(self, *, leader: bool) -> list[int]:
         """Running processes of the tree without its leader, from the top down; dead orphans of it
-        are collected. Where a look finds none another follows: a process that just lost its parent,
-        or is becoming another program, can slip through one."""
-        return self._look(leader=leader) or self._look(leader=leader)
+        are collected. Nothing is decided while a child can't be told apart: see `_is_marked`."""
+        while True:
+            found, unsure = self._look(leader=leader)
+            if found or not unsure or self._patience <= 0:
+                return found
+            self._patience -= 0.001
+            time.sleep(0.001)
 
-    def _look(self, *, leader: bool) -> list[int]:
-        me = os.getpid()
-        roots = [pid for pid in _children(me) if pid != self.leader and self._is_mine(pid)]
+    def _look(self, *, leader: bool) -> tuple[list[int], bool]:
+        """The members that one look finds, and whether there may be others that it can't know yet."""
+        children = _children(os.getpid())
+        whose = {pid: self._is_mine(pid) for pid in children if pid != self.leader}
+        unsure = None in whose.values() or not (children or self.childless())
+        roots = [pid for pid, mine in whose.items() if mine]
         if leader:
             roots += _children(self.leader)
         found = []
@@ -77,25 +89,26 @@ class Tree:
             self._mine.add(pid)
             found.append(pid)
             roots += _children(pid)
-        return found
+        return found, unsure
 
-    def _is_mine(self, pid: int) -> bool:
+    def _is_mine(self, pid: int) -> bool | None:
         if pid in self._mine:
             return True
         status = _status(pid)
         if status is None:
             return False
-        if self.leader in (status.group, status.session) or self._is_marked(pid):
+        mine = self.leader in (status.group, status.session) or self._is_marked(pid, status)
+        if mine:
             self._mine.add(pid)
-            return True
-        return False
+        return mine
 
-    def _is_marked(self, pid: int) -> bool:
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as stream:
-                return f"{MARK}={self.token}".encode() in stream.read().split(b"\0")
-        except OSError:
-            return False
+    def _is_marked(self, pid: int, status: "_Status") -> bool | None:
+        """None while the process is becoming another program: the kernel then shows no environment,
+        and after `setsid` nothing else tells whose it is."""
+        environment = _environment(pid)
+        if environment:
+            return f"{MARK}={self.token}".encode() in environment.split(b"\0")
+        return False if environment is None or status.state in "ZX" or status.bare else None
 
     def _ended(self, pid: int) -> bool:
         status = _status(pid)
@@ -108,10 +121,13 @@ class Tree:
 
 
 class _Status(NamedTuple):
+    """Fields of `/proc/PID/stat` (proc(5)); `bare`: it was started with an empty environment."""
+
     state: str
     parent: int
     group: int
     session: int
+    bare: bool
 
 
 def adopt_orphans() -> None:
@@ -158,10 +174,22 @@ def _children_by_scan(parent: int) -> list[int]:
     return found
 
 
+def _environment(pid: int) -> bytes | None:
+    """None where the process has gone or isn't ours to look into."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as stream:
+            return stream.read()
+    except OSError:
+        return None
+
+
 def _status(pid: int) -> _Status | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
-            fields = stream.read().rpartition(b")")[2].split(None, 4)
+            fields = stream.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return _Status(fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]))
+    start, end = fields[47:49] if len(fields) > 48 else (b"0", b"0")  # env_start and env_end
+    return _Status(
+        fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), start == end != b"0"
+    )
