@@ -5,8 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 UV := .tools/bin/uv
 READY := .venv/.ready
+APT := timeout 120 env DEBIAN_FRONTEND=noninteractive apt-get -y -qq \
+  -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o DPkg::Lock::Timeout=60
 
-.PHONY: help setup demo test check fix bench docs lock clean
+.PHONY: help setup demo test bubblewrap check fix bench docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,7 +27,7 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 demo: $(READY) ## a scripted model mends a real bug through the real tools: no key, no network
 	@$(BIN)/croze demo
 
-test: $(READY) ## every test, slow ones too
+test: $(READY) bubblewrap ## every test, slow ones too
 	$(BIN)/pytest -n 2
 
 check: $(READY) ## lint, types, layers, file sizes, dependencies, dead code, generated docs
@@ -37,6 +39,11 @@ check: $(READY) ## lint, types, layers, file sizes, dependencies, dead code, gen
 	$(BIN)/deptry .
 	$(BIN)/vulture
 	$(BIN)/python scripts/cli_reference.py --check
+
+bubblewrap: # where it can't be installed, tests of the sandbox run with Landlock or are skipped with the reason
+	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { $(APT) install bubblewrap || { $(APT) update && $(APT) install bubblewrap; }; }; } </dev/null >/dev/null 2>&1 || true
+	@command -v bwrap >/dev/null || echo "bubblewrap is not installed: tests that need it are skipped"
 
 fix: $(READY) ## format and mend what can be mended
 	$(BIN)/ruff check --fix .
@@ -50,7 +57,7 @@ docs: $(READY) ## write the generated pages
 
 lock: | $(UV) ## pin every dependency anew
 	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --group dev --extra tokens --output-file requirements.lock pyproject.toml
+	  --group dev --extra docs --extra tokens --extra websearch --output-file requirements.lock pyproject.toml
 
 clean: ## remove what make made
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

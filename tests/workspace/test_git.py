@@ -227,8 +227,8 @@ async def test_nothing_that_a_hostile_repository_names_is_ever_run(
     repository.run("status", check=False)
     assert marker.exists(), "the trap itself must work"
     with contextlib.suppress(ChildProcessError):  # what git left running is this process's now
-        while True:
-            os.waitpid(-1, 0)  # noqa: ASYNC222
+        while os.waitpid(-1, os.WNOHANG)[0]:  # noqa: ASYNC222
+            pass
 
 
 async def test_a_commit_holds_these_files_and_nothing_else_changes(repository: Repository) -> None:

@@ -7,9 +7,10 @@ import stat
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from croze.workspace.paths import PathError, below, refuse_protected
 
@@ -19,8 +20,7 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _MAX_LINKS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A name in a held folder; "" is the folder itself.
 
     `path` is the resolved path below the root, free of links. `stat` is the name's own (never a

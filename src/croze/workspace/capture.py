@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -10,7 +11,8 @@ SPILL_CAP = 64 << 20
 
 
 class Capture:
-    """Takes output piece by piece. Memory stays within about twice the limit."""
+    """Takes output piece by piece. Memory stays within about twice the limit. `spill` is the folder for a
+    file of all, made when it is needed."""
 
     def __init__(self, limit: int, *, spill: Path | None) -> None:
         self.total = 0
@@ -78,6 +80,8 @@ class Capture:
         if self._folder is None:
             return
         path = self._folder / f"croze-output-{secrets.token_hex(8)}.txt"
+        with suppress(OSError):
+            os.mkdir(self._folder, 0o700)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             self._file = os.open(path, flags, 0o600)

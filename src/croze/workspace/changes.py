@@ -2,8 +2,9 @@
 
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from croze.edit.diff import unified
 from croze.edit.source import read_source
@@ -15,8 +16,7 @@ MAX_DIFF_CHARS = 200_000
 _LONG_LINES = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A file before or after: its bytes (a link's target) and `st_mode`.
 
     Where there is no file both are None. Where its bytes are not known `data` is None and `mode`

@@ -1,10 +1,11 @@
 """The processes that a program has started, found and signalled even where they left its group."""
 
+import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -23,14 +24,33 @@ class Tree:
     Orphans become children of this process (see `adopt_orphans`) and are known as the run's by their
     group, their session or the mark in their environment. Other children of this process, which are
     not the run's, are never touched.
+
+    With a `namespace` the leader only watches over a process namespace that dies with it: then what is
+    asked to end is what runs in there, and the leader follows.
     """
 
     def __init__(self, token: str) -> None:
         self.token = token
         self.leader = 0
+        self.namespace = False
+        self.first = 0
         self.left = 0
         self._mine: set[int] = set()
         self._patience = PATIENCE
+
+    def know(self, pid: int | None) -> None:
+        """The first process of the run's namespace: the run's, whatever can be seen of it."""
+        if pid is not None:
+            self.first = pid
+            self._mine.add(pid)
+
+    def dissolved(self) -> bool:
+        """End a namespace whose leader has ended, by its first process; True once all of it is gone."""
+        try:
+            os.kill(self.first, signal.SIGKILL)
+            return os.waitpid(self.first, os.WNOHANG)[0] != 0
+        except (ProcessLookupError, ChildProcessError, PermissionError):
+            return True
 
     def childless(self) -> bool:
         """True where this process has no child at all, so nothing of the run can be left."""
@@ -45,7 +65,7 @@ class Tree:
     def signal(self, number: signal.Signals, *, leader: bool) -> int:
         """Send a signal to the whole tree; gives how many processes besides the leader got it."""
         members = self._members(leader=leader)
-        if leader:
+        if leader and not (self.namespace and number == signal.SIGTERM):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader, number)
         for pid in members:
@@ -118,6 +138,41 @@ class Tree:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         return True
+
+
+@contextmanager
+def noticed(
+    pid: int,
+    poll: Callable[[], int | None],
+    loop: asyncio.AbstractEventLoop,
+    settle: Callable[[], object],
+) -> Iterator[None]:
+    """Settle when a child has exited: by its pidfd, or by asking (`poll`) again and again without one."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        timer: asyncio.Handle | None = None
+
+        def ask() -> None:
+            nonlocal timer
+            if poll() is not None:
+                settle()
+            else:
+                timer = loop.call_later(0.02, ask)
+
+        ask()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return
+    loop.add_reader(descriptor, settle)
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
 
 
 class _Status(NamedTuple):

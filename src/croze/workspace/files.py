@@ -7,16 +7,20 @@ import secrets
 import stat as modes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from croze.store.failpoint import passes
 from croze.workspace.beneath import Place, locate
 from croze.workspace.paths import PathError, WorkspaceKind, failure, normalise, refuse_protected
 
 Kind = Literal["file", "folder", "link", "other"]
+Mark = tuple[int, int, int, int, int, int]
+"""Device, inode, size, mtime and ctime in nanoseconds, and mode of a file or folder."""
 
 REWRITE_LIMIT = 64 << 20
 """Bytes; a larger file is not rewritten, because its old content could not be kept."""
@@ -28,23 +32,22 @@ _TEMPORARY = ".croze-", ".tmp"
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """`path` is resolved and relative, `size` in bytes."""
+    """`path` is resolved and relative, `size` in bytes. `mark` changes with whatever is written."""
 
     path: str
     kind: Kind
     size: int
+    mark: "Mark" = field(default=(0,) * 6, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One name of a folder; a link is not followed."""
 
     name: str
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class FileData:
+class FileData(Struct, frozen=True):
     """Bytes of a file, `complete` unless it is longer than the limit."""
 
     stat: FileStat
@@ -57,16 +60,14 @@ class FileData:
         return sha256(self.data)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What a write did: the resolved path, and the bytes before (None: there was no file)."""
 
     path: str
     before: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What is about to happen to a file. `mode` is its `st_mode` (None: there is no file), `after` is
     None where it is removed, `made` names the folders that have been made for it, `temporary` the file
     in the same folder that is going to take its place."""
@@ -91,12 +92,16 @@ class Files:
     def __init__(self, root: Path, *, kind: WorkspaceKind) -> None:
         self._root = root
         self._kind = kind
-        self._before_change: Callable[[Change], None] | None = None
+        self._before_change: tuple[Callable[[Change], None], ...] = ()
+
+    @property
+    def root(self) -> Path:
+        return self._root
 
     def watch(self, before_change: Callable[[Change], None]) -> None:
-        """Call this before each change of a file, when nothing has happened to it yet: what it raises
-        stops the change."""
-        self._before_change = before_change
+        """Call this too before each change of a file, when nothing has happened to it yet: what it
+        raises stops the change."""
+        self._before_change += (before_change,)
 
     def stat(self, path: str) -> FileStat | None:
         """What `path` is, links followed; None where there is nothing."""
@@ -177,9 +182,11 @@ class Files:
     def _announce(
         self, place: Place, before: bytes | None, after: bytes | None, temporary: str = ""
     ) -> None:
-        if self._before_change is not None:
+        if self._before_change:
             mode = None if place.stat is None else place.stat.st_mode
-            self._before_change(Change(place.path, before, after, mode, place.made, temporary))
+            change = Change(place.path, before, after, mode, place.made, temporary)
+            for before_change in self._before_change:
+                before_change(change)
             passes("files.announced")
 
     @contextmanager
@@ -292,7 +299,18 @@ def _file_stat(path: str, found: os.stat_result) -> FileStat:
         kind: Kind = "file"
     else:
         kind = "folder" if modes.S_ISDIR(mode) else "other"
-    return FileStat(path, kind, found.st_size)
+    return FileStat(path, kind, found.st_size, mark_of(found))
+
+
+def mark_of(found: os.stat_result) -> Mark:
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_mode,
+    )
 
 
 def _entry_kind(entry: "os.DirEntry[str]") -> Kind:

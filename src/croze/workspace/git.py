@@ -1,7 +1,8 @@
 """Git without the repository's own programs: hooks, filters, monitors and drivers are never started.
 
 Every call names its folders itself, turns off what a hostile `.git/config` could have run, takes no
-locks of its own accord and starts no transport.
+locks of its own accord and starts no transport. Calls that only read run in a read-only sandbox where
+the machine has one.
 """
 
 import os
@@ -9,9 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from croze.types.errors import CrozeError
 from croze.workspace.git_index import Indexed, blob_name, read_index
 from croze.workspace.process import ProcessError, child_environment, run
+from croze.workspace.sandbox import Confinement
+from croze.workspace.wrapper import Wrapper
 
 TIMEOUT = 60.0
 """Seconds for one call."""
@@ -50,6 +55,9 @@ _ENV = {
     "GIT_EXTERNAL_DIFF": "",
     "LC_ALL": "C",
 }
+_READING = frozenset(
+    {"show", "cat-file", "check-attr", "config", "ls-files", "ls-tree", "rev-parse"}
+)
 _IDENTITY = ("GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL")
 
 
@@ -59,8 +67,7 @@ class GitError(CrozeError):
     code = "git"
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """An entry of a tree or of the index: mode as git writes it, and the object's name."""
 
     mode: str
@@ -74,16 +81,19 @@ class Git:
     root: Path
     folder: Path
     env: Mapping[str, str]
+    confinement: Confinement | None = None
     _index: dict[str, Indexed] = field(default_factory=dict)
     _stamp: tuple[int, int, int] | None = None
     _filters: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, root: Path, env: Mapping[str, str]) -> "Git | None":
+    def of(
+        cls, root: Path, env: Mapping[str, str], confinement: Confinement | None = None
+    ) -> "Git | None":
         """The work tree whose top is `root`; None where it is none. Git isn't run."""
         dot_git = root / ".git"
         if dot_git.is_dir():
-            return cls(root, dot_git, env)
+            return cls(root, dot_git, env, confinement)
         try:
             with dot_git.open("rb") as stream:
                 line = stream.read(_SMALL).decode("utf-8", "surrogateescape").partition("\n")[0]
@@ -92,7 +102,7 @@ class Git:
         if not line.startswith("gitdir:"):
             return None
         folder = Path(os.path.realpath(root / line.removeprefix("gitdir:").strip()))
-        return cls(root, folder, env) if folder.is_dir() else None
+        return cls(root, folder, env, confinement) if folder.is_dir() else None
 
     def index(self) -> Mapping[str, Indexed]:
         """The clean entries of the index as it stands; read again only where it has changed."""
@@ -135,11 +145,21 @@ class Git:
 
         try:
             ended = await run(
-                [*argv, *args], cwd=self.root, env=env, timeout=TIMEOUT, on_output=take
+                [*argv, *args],
+                cwd=self.root,
+                env=env,
+                timeout=TIMEOUT,
+                on_output=take,
+                sandbox=await self._sandbox(args, index),
             )
         except ProcessError as error:
             raise GitError(error.message, hint="Install git, or leave this out.") from error
         return ended.exit_code, b"".join(pieces)
+
+    async def _sandbox(self, args: Sequence[str], index: Path | None) -> Wrapper | None:
+        if self.confinement is None or index is not None or args[0] not in _READING:
+            return None
+        return await self.confinement.for_reading()
 
     async def blobs(self, wanted: Mapping[str, int]) -> dict[str, bytes]:
         """The content of objects, by name, as it stood in the work tree, where each had so many bytes

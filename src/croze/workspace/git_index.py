@@ -6,8 +6,9 @@ The format is that of gitformat-index(5), versions 2 to 4. Nothing of git is run
 import hashlib
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from croze.workspace.snapshot import Entry
 
@@ -17,8 +18,7 @@ _EXTENDED, _STAGE, _NAME = 0x4000, 0x3000, 0x0FFF
 _MOST = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """One entry: the object's name in hex, mode, size, and mtime in nanoseconds when it was clean."""
 
     blob: str

@@ -1,15 +1,11 @@
 """What listings pass over: a fixed list of folders, `.env` files, and what `.gitignore` excludes."""
 
 import os
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from croze.workspace.files import Files
+from croze.workspace.files import Entry, FileData, FileStat
+from croze.workspace.gitignore import Patterns
 from croze.workspace.paths import PathError
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 EXCLUDED_FOLDERS = frozenset(
     [
@@ -28,21 +24,22 @@ EXCLUDED_FOLDERS = frozenset(
 )
 SHOWN_HIDDEN = frozenset({".github", ".aigne", ".croze"})
 
+GITIGNORE = ".gitignore"
+
 RULES_FILE = os.path.join(os.path.dirname(__file__), "excluded.ignore")
 """The fixed list as ripgrep reads it; the project's `.gitignore` goes before it."""
 
 _GITIGNORE_LIMIT = 256 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """One `.gitignore`. `maybe` matches whatever one of its patterns may match, in a single try."""
+class Reader(Protocol):
+    """What listings need of a workspace's files: `Files`, or the same through a cache."""
 
-    spec: "GitIgnoreSpec"
-    maybe: re.Pattern[str]
+    def stat(self, path: str) -> FileStat | None: ...
 
-    def verdict(self, path: str) -> bool | None:
-        return self.spec.check_file(path).include if self.maybe.match(path) else None
+    def list(self, path: str = ".") -> list[Entry]: ...
+
+    def read(self, path: str, limit: int) -> FileData: ...
 
 
 class Ignore:
@@ -52,17 +49,22 @@ class Ignore:
     wants to see what is in it.
     """
 
-    def __init__(self, files: Files, start: str = ".") -> None:
+    def __init__(self, files: Reader, start: str = ".") -> None:
         self._files = files
-        self._specs: dict[str, _Rules | None] = {}
-        self._chains: dict[str, list[tuple[int, _Rules]]] = {}
+        self._specs: dict[str, Patterns | None] = {}
+        self._chains: dict[str, list[tuple[int, Patterns]]] = {}
         self._first = 0
         parts = [] if start == "." else start.split("/")
         for depth in range(1, len(parts) + 1):
-            if self._verdict("/".join(parts[:depth]) + "/"):
+            if self._verdict("/".join(parts[:depth]) + "/", "/".join(parts[: depth - 1])):
                 self._first = len(parts)
                 break
         self._chains.clear()
+
+    def has_none(self, folder: str) -> None:
+        """Nothing of the name `.gitignore` is in a folder: it need not be looked for."""
+        if folder != ".":
+            self._specs.setdefault(folder, None)
 
     def excludes(self, folder: str, name: str, *, is_folder: bool) -> bool:
         """Whether `name` in `folder` (a resolved path) is passed over."""
@@ -70,18 +72,21 @@ class Ignore:
             return True
         if not is_folder and name.startswith(".env"):
             return True
-        path = name if folder == "." else f"{folder}/{name}"
-        return self._verdict(path + "/" if is_folder else path) is True
+        if folder == ".":
+            folder, path = "", name
+        else:
+            path = f"{folder}/{name}"
+        return self._verdict(path + "/" if is_folder else path, folder) is True
 
-    def _verdict(self, path: str) -> bool | None:
-        """By the deepest `.gitignore` that says anything of the path itself."""
-        for start, rules in self._chain(path.rstrip("/").rpartition("/")[0]):
+    def _verdict(self, path: str, folder: str) -> bool | None:
+        """By the deepest `.gitignore` that says anything of the path itself, which is in `folder`."""
+        for start, rules in self._chain(folder):
             said = rules.verdict(path[start:])
             if said is not None:
                 return said
         return None
 
-    def _chain(self, folder: str) -> list[tuple[int, _Rules]]:
+    def _chain(self, folder: str) -> list[tuple[int, Patterns]]:
         """The rules for what is in a folder, the deepest first, with where their paths begin."""
         chain = self._chains.get(folder)
         if chain is None:
@@ -95,24 +100,16 @@ class Ignore:
             self._chains[folder] = chain
         return chain
 
-    def _spec(self, folder: str) -> _Rules | None:
+    def _spec(self, folder: str) -> Patterns | None:
         if folder not in self._specs:
             self._specs[folder] = self._load(folder)
         return self._specs[folder]
 
-    def _load(self, folder: str) -> _Rules | None:
-        lines = self._lines(f"{folder}/.gitignore")
+    def _load(self, folder: str) -> Patterns | None:
+        lines = self._lines(f"{folder}/{GITIGNORE}")
         if folder == ".":
             lines = self._lines(".git/info/exclude") + lines
-        if not any(line.strip() and not line.startswith("#") for line in lines):
-            return None
-        from pathspec import GitIgnoreSpec
-
-        try:
-            spec = GitIgnoreSpec.from_lines(lines)
-        except ValueError:
-            spec = GitIgnoreSpec.from_lines(line for line in lines if _is_valid(line))
-        return _Rules(spec, _any_of(spec))
+        return Patterns.of(lines)
 
     def _lines(self, path: str) -> list[str]:
         try:
@@ -122,24 +119,5 @@ class Ignore:
         return data.decode("utf-8", "replace").splitlines()
 
 
-def _any_of(spec: "GitIgnoreSpec") -> re.Pattern[str]:
-    each = [
-        re.sub(r"\(\?P<\w+>", "(?:", pattern.regex.pattern)
-        for pattern in spec.patterns
-        if pattern.include is not None and pattern.regex is not None
-    ]
-    return re.compile("|".join(f"(?:{one})" for one in each) or r"(?!)")
-
-
 def _hidden(name: str) -> bool:
     return name.startswith(".") and name not in SHOWN_HIDDEN
-
-
-def _is_valid(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True

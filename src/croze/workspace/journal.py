@@ -42,8 +42,7 @@ class Intent(Struct, frozen=True, omit_defaults=True):
     temporary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Trimmed:
+class Trimmed(Struct, frozen=True):
     """What a clean-up took away; `wanted` of the objects are mentioned by some session."""
 
     objects: int

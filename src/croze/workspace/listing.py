@@ -1,25 +1,28 @@
 """What is in a folder: a drawn tree of it, and the files below it."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from croze.workspace.files import Entry, Files
-from croze.workspace.ignore import Ignore
+from msgspec import Struct
+
+from croze.workspace.files import Entry
+from croze.workspace.ignore import GITIGNORE, Ignore, Reader
 from croze.workspace.paths import PathError
 
 MAX_DEPTH = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A drawn tree. `left_out` counts the names that were seen but had no room."""
+class Listing(Struct, frozen=True):
+    """A drawn tree. `left_out` counts the names that were seen but had no room; `contents` gives the
+    names of each folder that has all of them in it."""
 
     path: str
     tree: str
     files: int
     folders: int
     left_out: int
+    contents: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -29,7 +32,7 @@ class _Folder:
     rows: list[tuple[str, "_Folder | None"]] = field(default_factory=list)
 
 
-def draw_tree(files: Files, path: str, *, depth: int, limit: int) -> Listing:
+def draw_tree(files: Reader, path: str, *, depth: int, limit: int) -> Listing:
     """The tree of a folder to a depth (1: its own names), at most `limit` names, the upper ones first.
 
     Folders end in `/`. Raises `PathError`.
@@ -40,29 +43,32 @@ def draw_tree(files: Files, path: str, *, depth: int, limit: int) -> Listing:
     ignore = Ignore(files, start)
     top = _Folder(start, 1)
     waiting = deque([(top, names)])
+    contents: dict[str, tuple[str, ...]] = {}
     seen_files = seen_folders = left_out = 0
     while waiting:
         folder, names = waiting.popleft()
-        kept = _kept(names, folder.path, ignore)
+        entries = kept(names, folder.path, ignore)
         room = max(0, limit - seen_files - seen_folders)
-        for entry in kept[:room]:
+        for entry in entries[:room]:
             if entry.kind != "folder":
                 seen_files += 1
-                folder.rows.append((_label(entry), None))
+                folder.rows.append((label(entry), None))
                 continue
             seen_folders += 1
             child = _Folder(_join(folder.path, entry.name), folder.depth + 1)
-            folder.rows.append((_label(entry), child))
+            folder.rows.append((label(entry), child))
             if child.depth <= depth and seen_files + seen_folders < limit:
                 waiting.append((child, _names(files, child.path)))
-        if len(kept) > room:
-            left_out += len(kept) - room
-            folder.rows.append((f"… {len(kept) - room} more", None))
+        if len(entries) > room:
+            left_out += len(entries) - room
+            folder.rows.append((f"… {len(entries) - room} more", None))
+        else:
+            contents[folder.path] = tuple(label for label, _ in folder.rows)
     tree = "\n".join([f"{'' if start == '.' else start}/".lstrip("/") or "./", *_drawn(top, "")])
-    return Listing(start, tree, seen_files, seen_folders, left_out)
+    return Listing(start, tree, seen_files, seen_folders, left_out, contents)
 
 
-def files_below(files: Files, start: str) -> Iterator[str]:
+def files_below(files: Reader, start: str) -> Iterator[str]:
     """The resolved paths of all regular files below a folder that are not passed over, sorted."""
     ignore = Ignore(files, start)
     stack = [start]
@@ -83,12 +89,15 @@ def files_below(files: Files, start: str) -> Iterator[str]:
         stack.extend(reversed(folders))
 
 
-def _kept(names: list[Entry], folder: str, ignore: Ignore) -> list[Entry]:
-    kept = [e for e in names if not ignore.excludes(folder, e.name, is_folder=e.kind == "folder")]
-    return sorted(kept, key=lambda entry: (entry.kind != "folder", entry.name))
+def kept(names: list[Entry], folder: str, ignore: Ignore) -> list[Entry]:
+    """What is not passed over of a folder's names: its folders, then the rest, sorted."""
+    if not any(entry.name == GITIGNORE for entry in names):
+        ignore.has_none(folder)
+    found = [e for e in names if not ignore.excludes(folder, e.name, is_folder=e.kind == "folder")]
+    return sorted(found, key=lambda entry: (entry.kind != "folder", entry.name))
 
 
-def _names(files: Files, folder: str) -> list[Entry]:
+def _names(files: Reader, folder: str) -> list[Entry]:
     try:
         return files.list(folder)
     except PathError:
@@ -99,8 +108,11 @@ def _join(folder: str, name: str) -> str:
     return name if folder == "." else f"{folder}/{name}"
 
 
-def _label(entry: Entry) -> str:
-    name = "".join(c if c.isprintable() else "�" for c in entry.name)
+def label(entry: Entry) -> str:
+    """A name as it is drawn: folders end in `/`, what can't be printed is replaced."""
+    name = entry.name
+    if not name.isprintable():
+        name = "".join(c if c.isprintable() else "�" for c in name)
     ending = {"folder": "/", "link": " (link)", "other": " (special)", "file": ""}[entry.kind]
     return name + ending
 

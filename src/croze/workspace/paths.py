@@ -13,6 +13,9 @@ WorkspaceKind = Literal["project", "task"]
 PROTECTED = frozenset({".git", ".croze"})
 """Folders (at any depth) that no tool writes into: git runs what stands in the one, croze in the other."""
 
+_LONGEST = 4_000
+"""Bytes; programs can't open what is longer than PATH_MAX (4,096 on Linux) by its name."""
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 _IGNORABLE = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x206A, 0xFEFF])
 
@@ -45,9 +48,11 @@ def normalise(path: Any, *, root: Path, kind: WorkspaceKind) -> str:
     if "\0" in path:
         raise PathError("invalid_path", shown.replace("\0", "�"), "The path contains a NUL byte.")
     try:
-        path.encode()
+        size = len(path.encode())
     except UnicodeEncodeError:
         raise PathError("invalid_path", shown, "The path is not valid Unicode text.") from None
+    if size > _LONGEST:
+        raise PathError("invalid_path", f"{shown[:200]}…", f"The path is too long: {size:,} bytes.")
     if kind == "task":
         _refuse_traversal(path)
         return path

@@ -1,21 +1,28 @@
 """Running programs: the only module that starts any, and the one that sees to it that all of them end."""
 
 import asyncio
-import fcntl
 import os
 import secrets
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from croze.types.errors import CrozeError
+from croze.workspace import warden
 from croze.workspace.capture import Capture
-from croze.workspace.descendants import MARK, Tree, adopt_orphans
+from croze.workspace.child_environment import child_environment as child_environment
+from croze.workspace.descendants import MARK, Tree, adopt_orphans, noticed
+from croze.workspace.output_pipe import CHUNK, PIPE_SIZE, output_pipe, read
+from croze.workspace.wrapper import Entrance, Entry
 
 GRACE = 2.0
 """Seconds between TERM and KILL."""
@@ -23,84 +30,12 @@ GRACE = 2.0
 CANCEL_GRACE = 0.5
 """Seconds between TERM and KILL where the user has cancelled and waits for the prompt."""
 
-_CHUNK = 256 << 10
-_PIPE_SIZE = 1 << 20
+_OWNER = secrets.token_hex(8)
+_warden: "tuple[subprocess.Popen[bytes], int] | None" = None
+
+_TRIES = 3
 _PROMPT_READS = 32
 _GATHER = 0.002
-
-_ALLOWED = frozenset(
-    [
-        "PATH",
-        "HOME",
-        "LANG",
-        "LANGUAGE",
-        "TERM",
-        "COLORTERM",
-        "NO_COLOR",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "TMPDIR",
-        "TZ",
-        "CI",
-        "EDITOR",
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "CONDA_DEFAULT_ENV",
-        "PYTHONPATH",
-        "PYENV_ROOT",
-        "UV_CACHE_DIR",
-        "NVM_DIR",
-        "NODE_PATH",
-        "JAVA_HOME",
-        "GOPATH",
-        "GOROOT",
-        "GOFLAGS",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "RUSTFLAGS",
-        "CC",
-        "CXX",
-        "CFLAGS",
-        "CXXFLAGS",
-        "LDFLAGS",
-        "PKG_CONFIG_PATH",
-        "LD_LIBRARY_PATH",
-        "MAKEFLAGS",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "NODE_EXTRA_CA_CERTS",
-        "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-    ]
-)
-_ALLOWED_UNLESS_SECRET = frozenset(
-    [
-        "HTTP_PROXY",
-        "HTTPS_PROXY",
-        "ALL_PROXY",
-        "NO_PROXY",
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "no_proxy",
-        "PIP_INDEX_URL",
-        "UV_INDEX_URL",
-        "UV_DEFAULT_INDEX",
-        "NPM_CONFIG_REGISTRY",
-        "GOPROXY",
-    ]
-)
-_FIXED = {
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "PAGER": "cat",
-    "MANPAGER": "cat",
-    "DEBIAN_FRONTEND": "noninteractive",
-}
 
 
 class ProcessError(CrozeError):
@@ -109,14 +44,14 @@ class ProcessError(CrozeError):
     code = "not_started"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(Struct, frozen=True):
     """How a program ended. `signal` names what killed it, then `exit_code` is None.
 
     Standard output and error stand in the order in which they came, in `head` and `tail`; `omitted`
     counts the bytes between them and `total` all. `ended` tells whether it ended itself, ran out of
     time, or was ended by its output's reader. `left` counts processes that it left behind and that
-    were ended. `spill` is a file with all output (up to a cap), where some was omitted.
+    were ended. `spill` is a file with all output (up to a cap), where some was omitted. `notes` is
+    what a sandbox has to say.
     """
 
     exit_code: int | None
@@ -129,18 +64,11 @@ class ProcessResult:
     left: int
     spill: Path | None
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
-def child_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """What of `base` a program may see: no keys, no tokens; and no pagers or prompts."""
-    kept = {
-        name: value
-        for name, value in base.items()
-        if name in _ALLOWED
-        or name.startswith("LC_")
-        or (name in _ALLOWED_UNLESS_SECRET and "@" not in value)
-    }
-    return {**kept, **_FIXED}
+class _NotSetUp(ProcessError):
+    """The sandbox failed before the program was reached."""
 
 
 async def run(
@@ -152,6 +80,7 @@ async def run(
     output_limit: int = 40_000,
     on_output: Callable[[bytes], bool] | None = None,
     spill: Path | None = None,
+    sandbox: Entrance | None = None,
 ) -> ProcessResult:
     """Run a program in a session of its own, without standard input, until it and all that it started
     have ended.
@@ -159,19 +88,50 @@ async def run(
     `env` is used as given (see `child_environment`). `timeout` is in seconds. Of the output
     `output_limit` bytes are kept, two fifths from its start; `spill` is a folder for the whole of a
     longer one. `on_output` gets each piece as it comes and returns whether to go on. Cancelling ends
-    the program's tree. Raises `ProcessError` where it can't be started.
+    the program's tree. With a `sandbox` it runs in there, else with all of the user's rights; should
+    this process be killed, its tree is ended all the same. Raises `ProcessError` where it can't be
+    started.
     """
+    capture = partial(Capture, output_limit, spill=spill)
+    for _ in range(_TRIES - 1 if sandbox is not None else 0):
+        # What it covers may go away while it is set up (another program's socket, say).
+        with suppress(_NotSetUp):
+            return await _run(argv, cwd, env, timeout, on_output, capture(), sandbox)
+    return await _run(argv, cwd, env, timeout, on_output, capture(), sandbox)
+
+
+async def _run(
+    argv: Sequence[str],
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    timeout: float,
+    on_output: Callable[[bytes], bool] | None,
+    capture: Capture,
+    sandbox: Entrance | None,
+) -> ProcessResult:
     started = time.monotonic()
-    tree, capture = Tree(secrets.token_hex(8)), Capture(output_limit, spill=spill)
-    with _pipe() as (reader, writer):
+    tree = Tree(f"{_OWNER}-{secrets.token_hex(8)}")
+    with _entry(argv, cwd, env, sandbox) as entry, output_pipe() as (reader, writer):
         try:
-            program = _start(argv, cwd=cwd, env={**env, MARK: tree.token}, output=writer)
+            program = _start(entry, mark=tree.token, output=writer)
         finally:
             os.close(writer)
-        tree.leader = program.pid
-        with capture:
-            ended = await _until_ended(program, tree, reader, capture, on_output, timeout)
-    code = -signal.SIGKILL if program.returncode is None else program.returncode
+        report = entry.report
+        tree.leader, tree.namespace = program.pid, report is not None
+        if report is not None:
+            report.started()
+        with _guarded(program.pid) if report is None else nullcontext(), capture:
+            ended = await _until_ended(program, tree, reader, capture, on_output, timeout, entry)
+        left, notes = tree.left, entry.notes()
+        code = -signal.SIGKILL if program.returncode is None else program.returncode
+        if report is not None and report.began():
+            left = report.left()
+            code = 128 - code if code > 128 and report.killed() else code
+        elif report is not None and ended == "itself":
+            raise _NotSetUp(
+                f"The sandbox could not be set up: {capture.tail_text or capture.head_text}".strip(),
+                hint="croze doctor tells what is wrong.",
+            )
     return ProcessResult(
         exit_code=code if code >= 0 else None,
         signal=_signal_name(-code) if code < 0 else None,
@@ -180,10 +140,29 @@ async def run(
         total=capture.total,
         omitted=capture.omitted,
         ended=ended,
-        left=tree.left,
+        left=left,
         spill=capture.path,
         seconds=time.monotonic() - started,
+        notes=notes,
     )
+
+
+@contextmanager
+def _entry(
+    argv: Sequence[str],
+    cwd: str | os.PathLike[str],
+    env: Mapping[str, str],
+    sandbox: Entrance | None,
+) -> Iterator[Entry]:
+    if sandbox is None:
+        yield Entry(argv=argv, cwd=cwd, env=env)
+        return
+    with ExitStack() as stack:
+        try:
+            entry = stack.enter_context(sandbox.enter(argv, cwd=cwd, env=env))
+        except OSError as error:
+            raise ProcessError(f"The sandbox could not be set up: {error}.") from error
+        yield entry
 
 
 async def _until_ended(
@@ -193,6 +172,7 @@ async def _until_ended(
     capture: Capture,
     on_output: Callable[[bytes], bool] | None,
     timeout: float,
+    entry: Entry,
 ) -> Literal["itself", "timeout", "reader"]:
     loop = asyncio.get_running_loop()
     end: asyncio.Future[Literal["itself", "timeout", "reader"]] = loop.create_future()
@@ -200,6 +180,10 @@ async def _until_ended(
     def settle(reason: Literal["itself", "timeout", "reader"]) -> None:
         if not end.done():
             end.set_result(reason)
+
+    def reached() -> bool:
+        """What comes before is the sandbox's own: nobody else's business where it is tried again."""
+        return entry.report is None or entry.report.began()
 
     reads = 0
     timers: dict[str, asyncio.TimerHandle] = {}
@@ -209,16 +193,16 @@ async def _until_ended(
 
     def readable() -> None:
         nonlocal on_output, reads
-        chunk = _read(reader)
+        chunk = read(reader)
         if chunk == b"":
             loop.remove_reader(reader)
         elif chunk:
             capture.feed(chunk)
-            if on_output is not None and not on_output(chunk):
+            if on_output is not None and reached() and not on_output(chunk):
                 on_output = None
                 settle("reader")
             reads += 1
-            if reads > _PROMPT_READS and len(chunk) < _CHUNK // 4:
+            if reads > _PROMPT_READS and len(chunk) < CHUNK // 4:
                 # Many small pieces: each wake-up costs more than what it brings, so let some gather.
                 loop.remove_reader(reader)
                 timers["gather"] = loop.call_later(_GATHER, listen)
@@ -226,10 +210,12 @@ async def _until_ended(
     timers["limit"] = loop.call_later(timeout, settle, "timeout")
     listen()
     try:
-        with _noticed(program, loop, settle):
+        with noticed(program.pid, program.poll, loop, lambda: settle("itself")):
             reason = await end
+        tree.know(entry.report.first() if entry.report else None)
         await _end_tree(program, tree, grace=GRACE)
     except asyncio.CancelledError:
+        tree.know(entry.report.first() if entry.report else None)
         try:
             await _end_tree(program, tree, grace=CANCEL_GRACE)
         finally:
@@ -243,48 +229,14 @@ async def _until_ended(
             timer.cancel()
         loop.remove_reader(reader)
     # Bounded, because something that escaped the tree may still be writing.
-    for _ in range(_PIPE_SIZE // 4096):
-        chunk = _read(reader)
+    for _ in range(PIPE_SIZE // 4096):
+        chunk = read(reader)
         if not chunk:
             break
         capture.feed(chunk)
-        if on_output is not None and not on_output(chunk):
+        if on_output is not None and reached() and not on_output(chunk):
             break
     return reason
-
-
-@contextmanager
-def _noticed(
-    program: "subprocess.Popen[bytes]",
-    loop: asyncio.AbstractEventLoop,
-    settle: Callable[[Literal["itself"]], None],
-) -> Iterator[None]:
-    """Settle when the program has exited: by its pidfd, or by asking again and again without one."""
-    try:
-        descriptor = os.pidfd_open(program.pid)
-    except (AttributeError, OSError):
-        timer: asyncio.Handle | None = None
-
-        def ask() -> None:
-            nonlocal timer
-            if program.poll() is not None:
-                settle("itself")
-            else:
-                timer = loop.call_later(0.02, ask)
-
-        ask()
-        try:
-            yield
-        finally:
-            if timer is not None:
-                timer.cancel()
-        return
-    loop.add_reader(descriptor, settle, "itself")
-    try:
-        yield
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
 
 
 async def _end_tree(program: "subprocess.Popen[bytes]", tree: Tree, *, grace: float) -> None:
@@ -294,6 +246,10 @@ async def _end_tree(program: "subprocess.Popen[bytes]", tree: Tree, *, grace: fl
         return
     deadline = time.monotonic() + grace
     pause = 0.001
+    while not running and tree.first and time.monotonic() < deadline:
+        if tree.dissolved():
+            return
+        await asyncio.sleep(pause)
     if tree.signal(signal.SIGTERM, leader=running):
         while program.poll() is None or tree.reap():
             if time.monotonic() > deadline:
@@ -315,20 +271,26 @@ def _end_tree_now(program: "subprocess.Popen[bytes]", tree: Tree) -> None:
         tree.reap()
 
 
-def _start(
-    argv: Sequence[str], *, cwd: str | os.PathLike[str], env: Mapping[str, str], output: int
-) -> "subprocess.Popen[bytes]":
+def _start(entry: Entry, *, mark: str, output: int) -> "subprocess.Popen[bytes]":
     adopt_orphans()
-    try:
+    argv, cwd = list(entry.argv), entry.cwd
+
+    def start() -> "subprocess.Popen[bytes]":
+        if entry.restrict is not None:
+            entry.restrict()
         return subprocess.Popen(
-            list(argv),
+            argv,
             cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
+            env={**entry.env, MARK: mark},
+            stdin=subprocess.DEVNULL if entry.stdin is None else entry.stdin,
             stdout=output,
-            stderr=output,
+            stderr=output if entry.stderr is None else entry.stderr,
+            pass_fds=entry.descriptors,
             start_new_session=True,
         )
+
+    try:
+        return start() if entry.restrict is None else _in_a_thread(start)
     except ValueError as error:
         raise ProcessError(f"The command can't be run: {error}.") from error
     except OSError as error:
@@ -342,25 +304,64 @@ def _start(
         raise ProcessError(message, hint=hint) from error
 
 
+def _in_a_thread(start: "Callable[[], subprocess.Popen[bytes]]") -> "subprocess.Popen[bytes]":
+    """Call it in a thread of its own, which takes restrictions upon itself and hands them on."""
+    outcome: list[subprocess.Popen[bytes] | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(start())
+        except BaseException as error:  # noqa: BLE001 - raised again where it belongs
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name="start restricted")
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
 @contextmanager
-def _pipe() -> Iterator[tuple[int, int]]:
-    """A pipe with a non-blocking reading end; the writing end is the caller's to close."""
+def _guarded(leader: int) -> Iterator[None]:
+    """While this run lasts the warden knows of it."""
+    _tell_warden(b"+%d\n" % leader)
+    try:
+        yield
+    finally:
+        _tell_warden(b"-%d\n" % leader)
+
+
+def _tell_warden(line: bytes) -> None:
+    """Write to the warden, which is started when there is something to tell. Without one only a kill of
+    this process would leave something running, so no run fails for it."""
+    global _warden
+    with suppress(OSError):
+        if _warden is None:
+            _warden = _start_warden()
+        os.write(_warden[1], line)
+
+
+def _start_warden() -> "tuple[subprocess.Popen[bytes], int]":
     reader, writer = os.pipe()
     try:
-        os.set_blocking(reader, False)
-        with suppress(OSError, AttributeError):
-            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        yield reader, writer
+        program = subprocess.Popen(
+            [sys.executable, "-I", "-S", warden.__file__, str(reader), f"{MARK}={_OWNER}-"],
+            cwd="/",
+            env={"LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(reader,),
+            start_new_session=True,
+        )
+    except OSError:
+        os.close(writer)
+        raise
     finally:
         os.close(reader)
-
-
-def _read(reader: int) -> bytes | None:
-    """What there is to read, b"" at the end, None where nothing has come."""
-    try:
-        return os.read(reader, _CHUNK)
-    except BlockingIOError:
-        return None
+    os.set_blocking(writer, False)
+    return program, writer
 
 
 def _signal_name(number: int) -> str:

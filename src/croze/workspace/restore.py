@@ -6,8 +6,9 @@ import posixpath
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from croze.store.failpoint import passes
 from croze.workspace.beneath import Place, locate
@@ -18,8 +19,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | getattr(os,
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(Struct, frozen=True):
     """What stands at a path: `mode` is its `st_mode`, `data` a file's bytes or a link's target.
 
     `data` is None for folders and special files, and for files above the limit.

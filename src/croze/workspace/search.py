@@ -2,26 +2,26 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from msgspec import Struct
 
 from croze.workspace import grep
 from croze.workspace.ignore import RULES_FILE
+from croze.workspace.matches import Collector, Line
+from croze.workspace.paths import PathError
 from croze.workspace.process import ProcessResult, child_environment, run
 from croze.workspace.workspace import Workspace
-
-KEPT = 5_000
-"""Matches that are kept and sorted; the ones after them are only counted."""
 
 LISTED = 300_000
 """Files that a listing holds at most."""
 
-_SECONDS = 60.0
-_MOST_BYTES = 256 << 20
-_LINE = re.compile(rb"(?:\./)?([^\0\n]*)\0(\d+)([:-])(.*)")
-_COUNTED = re.compile(rb"\0\d+:")
+SECONDS = 60.0
+"""A longer search is ended."""
+
 _RG = (
     "--no-config",
     "--color=never",
@@ -32,16 +32,18 @@ _RG = (
     "--null",
 )
 _RG_LINES = (
-    "--no-heading",
+    "--heading",
     "--with-filename",
     "--line-number",
+    "--no-context-separator",
+    "--crlf",
+    "--binary",
     "--max-columns=500",
     "--max-columns-preview",
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """What to search for. `regex` has Rust's syntax; globs are gitignore's, relative to `path`."""
 
     regex: str
@@ -52,48 +54,49 @@ class Query:
     context: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a result, `match` or one of its context. `path` is relative to the workspace."""
-
-    path: str
-    number: int
-    text: str
-    match: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Lines by path and number. `total` counts all matches, at least so many unless `complete`.
-    `error` is the searcher's word on a regex that it does not take; `slow` that ripgrep is missing."""
+class Found(Struct, frozen=True):
+    """Lines by path and number, the first of them where there are many. `total` counts all matches,
+    `files` the files that have any, `binary` the binary files that do; at least so many unless `ended`
+    is `itself`. `error` is the searcher's word on a regex or a glob that it does not take; `slow` says
+    that ripgrep is missing."""
 
     lines: tuple[Line, ...] = ()
     total: int = 0
-    complete: bool = True
+    files: int = 0
+    binary: int = 0
+    ended: Literal["itself", "timeout", "reader"] = "itself"
     error: str = ""
     slow: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was searched."""
+        return self.ended == "itself"
 
 
 async def search(workspace: Workspace, query: Query, env: Mapping[str, str]) -> Found:
     """The lines that match. Raises `PathError` where the path can't be searched."""
+    if not query.regex:
+        return Found(error="It is empty: say what to look for.")
     rg = ripgrep(env)
     if rg is None and (reason := grep.beyond_common_syntax(query.regex)):
         return Found(error=reason, slow=True)
     flags = [] if query.case_sensitive else ["--ignore-case"]
     flags += [f"--context={query.context}"] if query.context else []
     flags += _globs(query)
-    collector = _Collector()
-    arguments = [*_RG_LINES, *flags, f"--regexp={query.regex}"]
+    collector = Collector()
+    # Two arguments, because ripgrep 13 takes a sign of equality at the start of a value away.
+    arguments = [*_RG_LINES, *flags, "--regexp", query.regex]
     own = {"regex": query.regex, "ignore_case": not query.case_sensitive, "context": query.context}
     prefix, result = await _run(workspace, query, env, rg, arguments, own, collector)
-    error = ""
-    if result.exit_code == 2 and not collector.total:
-        error = _reason(result.head)
+    lines = collector.lines(prefix)
     return Found(
-        lines=collector.lines(prefix),
+        lines=lines,
         total=collector.total,
-        complete=result.ended == "itself",
-        error=error,
+        files=collector.files,
+        binary=collector.binary,
+        ended=result.ended,
+        error=_reason(result.head) if result.exit_code == 2 and collector.empty else "",
         slow=rg is None,
     )
 
@@ -126,11 +129,13 @@ async def _run(
     rg: str | None,
     arguments: list[str],
     own: dict[str, object],
-    reader: "_Collector | _Names",
+    reader: "Collector | _Names",
 ) -> tuple[str, ProcessResult]:
     """Search below a held folder; gives the prefix of the paths that came, and the program's end."""
     found = workspace.files.stat(query.path)
     folder, name = query.path, "./"
+    if found is not None and found.kind == "other":
+        raise PathError("not_a_file", query.path, f"{query.path} is neither a file nor a folder.")
     if found is not None and found.kind != "folder":
         folder, _, name = found.path.rpartition("/")
         folder = folder or "."
@@ -145,7 +150,7 @@ async def _run(
             argv,
             cwd=handle,
             env=child_environment(env),
-            timeout=_SECONDS,
+            timeout=SECONDS,
             output_limit=4_000,
             on_output=reader.feed,
         )
@@ -168,46 +173,6 @@ def _globs(query: Query) -> list[str]:
 def _reason(output: str) -> str:
     lines = output.strip().splitlines()
     return "\n".join(lines[-6:])
-
-
-@dataclass(slots=True)
-class _Collector:
-    """Matching lines as they arrive, in whatever order the searcher's threads found them."""
-
-    total: int = 0
-    _rest: bytes = b""
-    _bytes: int = 0
-    _rows: list[tuple[bytes, int, bool, bytes]] = field(default_factory=list)
-
-    def feed(self, chunk: bytes) -> bool:
-        self._bytes += len(chunk)
-        head, newline, rest = chunk.rpartition(b"\n")
-        if not newline:
-            self._rest += chunk
-            return self._bytes <= _MOST_BYTES
-        data, self._rest = self._rest + head, rest
-        if self.total >= KEPT:
-            self.total += len(_COUNTED.findall(data))
-            return self._bytes <= _MOST_BYTES
-        for line in data.split(b"\n"):
-            row = _LINE.fullmatch(line)
-            if row is None:
-                continue
-            path, number, sign, text = row.groups()
-            self.total += sign == b":"
-            self._rows.append((path, int(number), sign == b":", text))
-        return self._bytes <= _MOST_BYTES
-
-    def lines(self, prefix: str) -> tuple[Line, ...]:
-        return tuple(
-            Line(
-                prefix + path.decode("utf-8", "replace"),
-                number,
-                text.decode("utf-8", "replace"),
-                match,
-            )
-            for path, number, match, text in sorted(self._rows)
-        )
 
 
 @dataclass(slots=True)

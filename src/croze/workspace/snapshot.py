@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from croze.workspace.files import Files, is_temporary
 from croze.workspace.ignore import Ignore
 from croze.workspace.paths import PROTECTED
@@ -27,8 +29,7 @@ MOST_FILES = 200_000
 _EXCLUDE = ".git/info/exclude"
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """One look: entries by path, when it began (nanoseconds since the epoch) and how long it took."""
 
     entries: dict[str, Entry]
@@ -42,8 +43,7 @@ class Scan:
         return [path for path, entry in self.entries.items() if entry[0] >= limit]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Paths by what their stats say. `suspect` ones have the same stat and may have changed all the
     same."""
 

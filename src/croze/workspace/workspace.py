@@ -6,6 +6,7 @@ from pathlib import Path
 
 from croze.workspace.files import Files
 from croze.workspace.paths import WorkspaceKind
+from croze.workspace.sandbox import Confinement
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +14,15 @@ class Workspace:
     """A root, its owner (an agent's id) and its kind.
 
     A `project` is a folder of the user's; a `task` workspace is croze's own, made when first written.
-    `root` is made absolute and free of links.
+    `root` is made absolute and free of links. `confinement` says how far commands in it may go; None
+    lets them run with the user's rights.
     """
 
     id: str
     root: Path
     owner: str
     kind: WorkspaceKind = "project"
+    confinement: Confinement | None = field(default=None, repr=False, compare=False)
     files: Files = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
