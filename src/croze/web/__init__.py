@@ -1,0 +1,1 @@
+"""The web as the agent may reach it: guarded addresses, bounded fetches, searches."""
