@@ -1,0 +1,1 @@
+"""Finding one's way in code: what files define, and which of it matters most."""
