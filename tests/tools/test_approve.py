@@ -1,15 +1,16 @@
 """Approval: modes, rules, and what "always" and the flags offer."""
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from croze.tools.approve import Approver, Decision
-from croze.tools.command_rules import NEVER_ALWAYS, is_allowed_by, is_touched_by
+from croze.tools.approve import NO_SANDBOX, Approver, Decision
+from croze.tools.command_rules import NEVER_ALWAYS
 from croze.tools.registry import builtin
-from croze.types.agent import Mode
+from croze.tools.rule_syntax import RuleSet
+from croze.types.agent import Mode, Sandbox
 from croze.types.errors import ConfigError
 from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolResult, View
@@ -49,12 +50,14 @@ def write(path: str, **rules: Any) -> Decision:
     return decide(Approver(**rules), "write_to_file", path=path, content="x")
 
 
+FREE = {"read": "allow", "todo": "allow", "talk": "allow", "look": "allow"}
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "read": ("read_file", {"path": "a"}),
     "todo": ("todo_write", {"action": "create", "content": "a"}),
     "talk": ("attempt_completion", {"result": "a"}),
     "write": ("write_to_file", {"path": "a", "content": "b"}),
-    "exec": ("execute_command", {"command": "ls"}),
+    "look": ("execute_command", {"command": "ls"}),
+    "exec": ("execute_command", {"command": "make"}),
 }
 
 
@@ -63,16 +66,16 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     [
         (
             "plan",
-            {"read": "allow", "todo": "allow", "talk": "allow", "write": "deny", "exec": "deny"},
+            {**FREE, "write": "deny", "exec": "deny"},
         ),
-        ("ask", {"read": "allow", "todo": "allow", "talk": "allow", "write": "ask", "exec": "ask"}),
+        ("ask", {**FREE, "write": "ask", "exec": "ask"}),
         (
             "auto-edit",
-            {"read": "allow", "todo": "allow", "talk": "allow", "write": "allow", "exec": "ask"},
+            {**FREE, "write": "allow", "exec": "ask"},
         ),
         (
             "full",
-            {"read": "allow", "todo": "allow", "talk": "allow", "write": "allow", "exec": "allow"},
+            {**FREE, "write": "allow", "exec": "allow"},
         ),
     ],
 )
@@ -84,15 +87,25 @@ def test_a_mode_decides_by_what_a_call_touches(mode: Mode, verdicts: dict[str, s
 
 
 def test_no_rule_lifts_plan_mode() -> None:
-    got = run("ls", mode="plan", allow=("execute_command",))
+    got = run("make", mode="plan", allow=("execute_command", "execute_command(make)"))
     assert (got.verdict, got.flag) == ("deny", "--mode ask")
+
+
+def test_full_never_asks() -> None:
+    got = run("git push", mode="full", ask=("Bash(git push:*)",))
+    assert (got.verdict, got.flag) == ("deny", "--mode ask")
+    assert "never asks" in got.reason
+    assert decide(Approver(mode="full"), "read_file", path=".env").verdict == "allow"
+    asks = {"command": "make", "requires_approval": True}
+    assert decide(Approver(mode="full"), "execute_command", **asks).verdict == "allow"
 
 
 def test_deny_beats_ask_beats_allow_in_every_mode() -> None:
     for mode in ("ask", "auto-edit", "full"):
         allow = ("execute_command",)
         assert run("git push", mode=mode, allow=allow).verdict == "allow"
-        assert run("git push", mode=mode, allow=allow, ask=("Bash(git push:*)",)).verdict == "ask"
+        asked = run("git push", mode=mode, allow=allow, ask=("Bash(git push:*)",))
+        assert asked.verdict == ("deny" if mode == "full" else "ask")
         both = run("git push", mode=mode, allow=allow, ask=("Bash",), deny=("Bash(git push:*)",))
         assert (both.verdict, both.by) == ("deny", "rule")
     assert decide(Approver(deny=("Read(.env)",)), "read_file", path=".env").verdict == "deny"
@@ -132,8 +145,8 @@ def test_a_prefix_rule_covers_its_words_and_no_others() -> None:
         "git status ~",
         "git status !x",
         "git status #x",
-        "git status 'x'",
-        'git status "x"',
+        "git status 'x",
+        'git status "$x"',
         "git status \\x",
         "git status\tx",
         "git status \u00e9",
@@ -146,20 +159,11 @@ def test_what_a_shell_could_read_otherwise_is_asked_about(command: str) -> None:
     assert run(command, allow=("execute_command(git status:*)",)).verdict == "ask"
 
 
-@given(st.text(max_size=30), st.text(max_size=10))
-def test_a_prefix_never_covers_anything_but_plain_words(tail: str, head: str) -> None:
-    command = f"{head}git status{tail}"
-    if is_allowed_by("git status:*", command):
-        assert all(c.isascii() and (c.isalnum() or c in "_@%+=:,./- ") for c in command)
-        assert command.split()[:2] == ["git", "status"]
-
-
 @pytest.mark.parametrize(
     "command",
     [
         "git push",
         "cd x && git push origin",
-        "git -c a=b push",
         "git --no-pager push",
         "true;git push",
         "$(git push)",
@@ -170,19 +174,19 @@ def test_a_prefix_never_covers_anything_but_plain_words(tail: str, head: str) ->
         "/usr/bin/git push",
         "\n git\tpush",
         "bash -c 'git push'",
+        "git -c a=b push",
+        "git -C dir --no-pager push origin",
+        "env GIT_DIR=x git push",
         " && ".join(["true"] * 60) + " && git push",
     ],
 )
 def test_a_denied_prefix_is_found_wherever_it_stands(command: str) -> None:
     """Incident 9: no count of parts lets a denied command pass."""
-    if "-c a=b" in command:  # the option's value stands between; the words are no row
-        assert is_touched_by("git -c", command)
-        return
     assert run(command, mode="full", deny=("Bash(git push:*)",)).verdict == "deny"
 
 
 def test_a_denied_prefix_does_not_hit_its_neighbours() -> None:
-    for command in ("git pull", "git pushx", "echo push", "legit push"):
+    for command in ("git pull", "git pushx", "echo push", "legit push", "git log push"):
         assert run(command, mode="full", deny=("Bash(git push:*)",)).verdict == "allow"
 
 
@@ -284,7 +288,13 @@ def test_the_model_may_ask_for_approval_but_not_do_without() -> None:
         ("curl x", ""),
         ("xargs rm", ""),
         ("pytest && rm x", ""),
-        ("pytest 'a b'", ""),
+        ("pytest 'a b'", "execute_command(pytest:*)"),
+        ("make 'a b'", ""),
+        ("ls; make", "execute_command(make)"),
+        ("cat a && npm test -x | head", "execute_command(npm test:*)"),
+        ("make; make", "execute_command(make)"),
+        ("git fetch", ""),
+        ("export A=b", ""),
     ],
 )
 def test_always_offers_the_exact_rule_or_none(command: str, rule: str) -> None:
@@ -318,18 +328,51 @@ def test_the_flag_that_is_named_allows_the_call() -> None:
     assert write("a").flag == "--mode auto-edit"
     assert run("npm test").flag == "--allow 'execute_command(npm test:*)'"
     assert run("sudo ls").flag == "--allow 'execute_command(sudo ls)'"
-    assert run("a\nb").flag == "--allow execute_command"
-    assert run("ls *").flag == "--allow execute_command"
-    for command in ("a && b", "echo 'it''s'", "python x.py", "ls (x)"):
-        import shlex
-
-        (_, rule) = shlex.split(run(command).flag)
-        assert run(command, allow=(rule,)).verdict == "allow"
+    assert run("ls && make").flag == "--allow 'execute_command(make)'"
+    assert run("ls *").flag == "--allow 'execute_command(=ls *)'"
+    assert decide(Approver(), "read_file", path=".env").flag == "--allow 'read_file(/.env)'"
+    assert (
+        decide(Approver(allow=("read_file(/.env)",)), "read_file", path=".env").verdict == "allow"
+    )
     call = ToolCall("123456789", "web_crawl", {})
     assert (
         Approver().decide("web_crawl", Access(net=True), call, Fetch("x")).flag
         == "--allow web_crawl"
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "a && b",
+        "a\nb",
+        "echo 'it''s' > x",
+        "python x.py",
+        "ls (x)",
+        "ls *",
+        "make :*",
+        "=x",
+        "#x",
+        "!x",
+        "make 'a  b'",
+        "cat <<E\n  it's  \\ \t $x\nE",
+        "echo \u00e9 \u2028 >x",
+        "x" * 60_000,
+    ],
+)
+def test_the_flag_is_one_line_that_a_shell_reads_as_a_rule_for_this_very_call(
+    command: str, tmp_path: Path
+) -> None:
+    flag = run(command).flag
+    assert "\n" not in flag
+    assert " ".join(flag.split()) == flag
+    script = tmp_path / "script"
+    script.write_bytes(b"printf '%s\\0' " + flag.encode())
+    printed = subprocess.run(["bash", script], capture_output=True, check=True, timeout=60).stdout
+    words = printed.decode().split("\0")[:-1]
+    assert set(words[::2]) == {"--allow"}
+    assert run(command, allow=tuple(words[1::2])).verdict == "allow"
+    assert run(f"{command} && touch y", allow=tuple(words[1::2])).verdict == "ask"
 
 
 def test_a_new_rule_gives_a_new_approver() -> None:
@@ -345,9 +388,140 @@ def test_a_new_rule_gives_a_new_approver() -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    ["", "(x)", "a b", "Bash(", "Bash(git * x)", "Edit(!a)", "Edit(#a)", "a*b", "Bash(a*b:*)"],
+    [
+        "",
+        "(x)",
+        "a b",
+        "Bash(",
+        "Bash(git * x)",
+        "Edit(!a)",
+        "Edit(#a)",
+        "a*b",
+        "Bash(a*b:*)",
+        "Bash(make) @nowhere",
+        "Bash(make) workspace",
+    ],
 )
 def test_a_rule_that_cannot_be_read_is_an_error_that_shows_the_form(rule: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Approver(deny=(rule,))
     assert "execute_command(npm test:*)" in caught.value.hint
+
+
+def test_each_part_of_a_command_has_to_be_covered_and_one_question_names_those_that_are_not() -> (
+    None
+):
+    rules = {"allow": ("Bash(npm test:*)", "Bash(make lint)")}
+    assert run("npm test && make lint | head -3", **rules).verdict == "allow"
+    got = run("ls && npm test && make x; curl y", **rules)
+    assert (got.verdict, got.kind) == ("ask", "network")
+    assert [(part.text, bool(part.why)) for part in got.parts] == [
+        ("ls", False),
+        ("npm test", False),
+        ("make x", True),
+        ("curl y", True),
+    ]
+    assert got.rule == ""
+    assert got.flag == "--allow 'execute_command(make x)' --allow 'execute_command(curl y)'"
+
+
+def test_quotes_do_not_hide_a_program_from_a_rule() -> None:
+    assert run("'npm' \"test\" x", allow=("Bash(npm test:*)",)).verdict == "allow"
+    assert run("'npm test' x", allow=("Bash(npm test:*)",)).verdict == "ask"
+    assert run("npm test 'x; rm y'", allow=("Bash(npm test:*)",)).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rule", "given_in", "holds_in"),
+    [
+        ("Bash(make)", None, {"read-only", "workspace", "off"}),
+        ("Bash(make) @off", "off", {"read-only", "workspace", "off"}),
+        ("Bash(make) @workspace", "workspace", {"read-only", "workspace"}),
+        ("Bash(make) @read-only", "read-only", {"read-only"}),
+    ],
+)
+def test_an_allow_rule_holds_in_its_sandbox_and_tighter_ones(
+    rule: str, given_in: Sandbox | None, holds_in: set[Sandbox]
+) -> None:
+    sandboxes: tuple[Sandbox, ...] = ("read-only", "workspace", "off")
+    for now in sandboxes:
+        got = run("make", allow=(rule,), sandbox=lambda now=now: now)
+        assert (got.verdict == "allow") == (now in holds_in)
+    if given_in:
+        offered = run("make", sandbox=lambda: given_in).rule
+        assert run("make", allow=(offered,), sandbox=lambda: given_in).verdict == "allow"
+
+
+def test_a_deny_rule_holds_in_its_sandbox_and_looser_ones() -> None:
+    deny = ("Bash(make) @workspace",)
+    rules: dict[str, Any] = {"mode": "full", "deny": deny}
+    assert run("make", **rules, sandbox=lambda: "read-only").verdict == "allow"
+    assert run("make", **rules, sandbox=lambda: "workspace").verdict == "deny"
+    assert run("make", **rules, sandbox=lambda: "off").verdict == "deny"
+
+
+def test_without_a_sandbox_every_command_asks_but_what_a_rule_allows() -> None:
+    got = run("ls", sandbox=lambda: None)
+    assert (got.verdict, got.reason) == ("ask", NO_SANDBOX)
+    assert run("ls", sandbox=lambda: None, allow=("Bash(ls)",)).verdict == "allow"
+    assert run("make", sandbox=lambda: None, allow=("Bash(make) @workspace",)).verdict == "ask"
+
+
+def test_reading_what_may_hold_secrets_asks_by_whatever_name() -> None:
+    links = {"plain.txt": ".env"}
+    approver = Approver(locate=lambda path: links.get(path, path))
+    for path in (".env", "config/.env.local", "id_rsa", "a/b.pem", "plain.txt"):
+        got = decide(approver, "read_file", path=path)
+        assert (got.verdict, got.kind, got.rule) == ("ask", "read", ""), path
+        assert "secrets" in got.reason
+    assert decide(approver, "read_file", path=".env.example").verdict == "allow"
+
+
+def test_saved_rules_are_asked_at_each_decision_and_broken_ones_let_nothing_through() -> None:
+    rules = RuleSet()
+    approver = Approver(saved=lambda: rules)
+    assert decide(approver, "execute_command", command="make").verdict == "ask"
+    rules = RuleSet(allow=("Bash(make)",))
+    assert decide(approver, "execute_command", command="make").verdict == "allow"
+    rules = RuleSet(allow=("Bash(make)",), deny=("Bash(make:*)",))
+    assert decide(approver, "execute_command", command="make").verdict == "deny"
+    rules = RuleSet(allow=("Bash(",))
+    assert decide(approver, "execute_command", command="make").verdict == "deny"
+    assert decide(approver, "read_file", path="a").verdict == "deny"
+
+
+def test_text_in_a_file_that_looks_like_a_rule_or_flag_stays_text() -> None:
+    """Incidents 29 and 33: who obeys a file still meets the rules."""
+    for command in ("make --allow=execute_command", "echo allow execute_command > rules.json"):
+        assert run(command).verdict == "ask"
+    assert run("make", mode="ask", allow=("Read(--mode=full)",)).verdict == "ask"
+
+
+def test_deleting_logs_asks_with_the_whole_text() -> None:
+    """Incident 39."""
+    command = "find / -name '*.log' -type f -delete"
+    got = run(command)
+    assert (got.verdict, got.rule) == ("ask", "")
+    assert got.parts[0].text == command
+    assert "-delete" in got.reason
+
+
+def test_what_may_not_be_read_is_not_read_by_a_command_either() -> None:
+    """Incident 3, by way of the shell."""
+    links = {"./plain": "secret/x", "plain": "secret/x"}
+
+    def locate(path: str) -> str | None:
+        return links.get(path, path.removeprefix("./"))
+
+    deny: dict[str, Any] = {"deny": ("Read(secret/**)",), "locate": locate}
+    for command in (
+        "cat secret/x",
+        "cat a.txt ./secret/../secret/x",
+        "head -3 SECRET/x",
+        "ls && cat plain",
+        "grep -n x secret/x | wc -l",
+    ):
+        assert run(command, **deny).verdict == "deny", command
+    for command in ("cat a.txt", "grep secret/x a.txt", "echo secret/x"):
+        assert run(command, **deny).verdict == "allow", command
+    assert run("cat notes/x", ask=("Read(notes/**)",), locate=locate).verdict == "ask"

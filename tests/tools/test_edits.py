@@ -230,4 +230,4 @@ async def test_the_digest_has_the_changed_lines_only(fake_context):
     put(fake_context, "a", b"one\n" + b"same\n" * 9)
     result = await replace(fake_context, "a", ("one", "two"))
     digest = ReplaceInFile.digest(ToolCall("1", "replace_in_file"), result)
-    assert digest == "Edited a, +1 -1 lines.\n@@ -1,4 +1,4 @@\n-one\n+two"
+    assert digest == "Edited a, +1 -1 lines.\nLines 1.\n-one\n+two"

@@ -365,7 +365,11 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "from croze.types.tool import Access\n"
         "class Hello(Tool, frozen=True):\n"
         "    'Says hello.'\n"
-        "    spec: ClassVar[ToolSpec] = ToolSpec(name='hello', summary='', access=Access())\n"
+        "    spec: ClassVar[ToolSpec] = ToolSpec(\n"
+        "        name='hello', summary='', access=Access(read=True), core=True)\n"
+        "class Silent(Tool, frozen=True):\n"
+        "    'Says nothing of itself.'\n"
+        "    spec: ClassVar[ToolSpec] = ToolSpec(name='silent', summary='', access=Access())\n"
         "ALL = [Hello]\n"
         "WRONG = 3\n"
     )
@@ -374,7 +378,7 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: croze-probe-plugin\nVersion: 1\n")
     (info / "entry_points.txt").write_text(
         "[croze.tools]\nhello = croze_probe_plugin:ALL\nwrong = croze_probe_plugin:WRONG\n"
-        "gone = croze_probe_plugin:GONE\nmissing = croze_no_such_module:X\n"
+        "silent = croze_probe_plugin:Silent\ngone = croze_probe_plugin:GONE\nmissing = croze_no_such_module:X\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     yield
@@ -390,6 +394,8 @@ def test_a_plugin_joins_only_when_it_is_named() -> None:
     kind = registry.get("hello")
     assert kind is not None
     assert kind.doc.description == "Says hello."
+    assert not kind.doc.core
+    assert "hello" not in [doc.name for doc in registry.docs()[0]]
 
 
 @pytest.mark.usefixtures("plugins")
@@ -400,6 +406,7 @@ def test_a_plugin_joins_only_when_it_is_named() -> None:
         ("gone", "can't be loaded"),
         ("missing", "can't be loaded"),
         ("wrong", "gives int, which is no tool"),
+        ("silent", "doesn't say what it touches"),
     ],
 )
 def test_a_broken_plugin_is_named_with_its_fault(name: str, says: str) -> None:

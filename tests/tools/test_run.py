@@ -14,6 +14,7 @@ from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.bound import bounded
 from croze.tools.builtin.describe import CallTool
 from croze.tools.builtin.shell import ExecuteCommand
+from croze.tools.builtin.stored import ReadResult
 from croze.tools.builtin.talk import AttemptCompletion
 from croze.tools.registry import Registry
 from croze.tools.run import PARALLEL, Outcome, run_calls
@@ -384,6 +385,29 @@ async def test_a_long_result_is_cut_and_kept_without_half_a_secret(
     assert result.tokens > 1000
 
 
+async def test_what_a_tool_shows_a_part_of_is_kept_whole_and_the_way_to_it_told(
+    host: Host, fake_context: Any
+) -> None:
+    whole = "\n".join(f"line {n} {SECRET}" for n in range(1, 1001))
+    part = f"line 1 {SECRET}\nline 2 {SECRET}\n[… left out]\nline 1000 {SECRET}"
+
+    def long(ctx: ToolContext, text: str) -> ToolResult:
+        return ToolResult(ok=True, message="Done.", text=part, whole=whole)
+
+    kind = tool("long", long, Access(read=True))
+    (result,) = (await run(host, [call(1, "long")], kind)).results
+    assert result.message == "Done."
+    host.log.clear()
+    (result,) = (await run(host, [call(1, "long")], kind, ReadResult)).results
+    assert (
+        result.message
+        == "Done. Lines left out: read_result with id m2 and start_line 3 gives them."
+    )
+    assert fake_context.kept[result.whole].decode() == whole.replace(SECRET, "<REDACTED>")
+    assert result.blobs == (result.whole,)
+    assert result.text == part.replace(SECRET, "<REDACTED>")
+
+
 async def test_a_digest_that_fails_does_not_lose_the_result(host: Host) -> None:
     class Odd(READ, frozen=True):  # type: ignore[valid-type, misc]
         """Odd."""
@@ -394,8 +418,8 @@ async def test_a_digest_that_fails_does_not_lose_the_result(host: Host) -> None:
         def digest(cls, call: ToolCall, result: ToolResult) -> str:
             raise KeyError("x")
 
-    (result,) = (await run(host, [call(1, "odd", text="a")], Odd)).results
-    assert (result.ok, result.digest) == (True, "said a (KeyError in its digest)")
+    (result,) = (await run(host, [call(1, "odd", text="a" * 99)], Odd)).results
+    assert (result.ok, result.digest) == (True, "(KeyError in its digest)")
 
 
 async def started(reached: asyncio.Event) -> None:
@@ -475,7 +499,7 @@ async def test_a_cancel_at_any_moment_leaves_exactly_one_result_a_call(fake_cont
     )
 )
 def test_results_stand_in_the_order_of_the_calls(names: list[str]) -> None:
-    host = Host(SimpleNamespace())
+    host = Host(SimpleNamespace(workspace=SimpleNamespace(confinement=None)))
     calls = [
         call(n, name, **({"result": "x"} if "att" in name else {})) for n, name in enumerate(names)
     ]

@@ -117,6 +117,9 @@ async def test_look_around_is_refused_with_the_reason(project):
         r"\p{L}",
         r"\z",
         r"\Z",
+        r"\A",
+        r"\B",
+        r"\<a",
         "[[:alpha:]]",
         "[a&&b]",
         "a*+",
@@ -231,6 +234,67 @@ def test_ranking_goes_from_the_name_itself_to_letters_in_order():
     ]
     assert rank("*.py", ["a/b.py", "a.py", "a.txt"]) == ["a.py", "a/b.py"]
     assert rank("[", ["["]) == []
+
+
+def test_of_files_that_fit_alike_those_near_to_touched_ones_come_first():
+    paths = ["app/config.py", "lib/deep/down/config.py", "lib/deep/config.py", "zoo/config.py"]
+    assert rank("config.py", paths) == [
+        "app/config.py", "zoo/config.py", "lib/deep/config.py", "lib/deep/down/config.py",
+    ]  # fmt: skip
+    near = rank("config.py", paths, ["lib/deep/down/other.py"])
+    assert near == [
+        "lib/deep/down/config.py", "lib/deep/config.py", "app/config.py", "zoo/config.py",
+    ]  # fmt: skip
+    assert rank("**/config.py", paths, ["zoo/x.py"])[0] == "zoo/config.py"
+    assert rank("lib/deep/config.py", paths, ["zoo/x.py"])[0] == "lib/deep/config.py"
+
+
+async def test_what_the_session_has_seen_moves_its_neighbours_up(project):
+    for path in ("a/same.py", "z/same.py"):
+        (project.workspace.root / path).parent.mkdir()
+        (project.workspace.root / path).write_text("")
+    (project.workspace.root / "z/seen.py").write_text("")
+    assert (await FindFiles(pattern="same").run(project)).data["files"][0] == "a/same.py"
+    project.hashes["z/seen.py"] = "0" * 64
+    assert (await FindFiles(pattern="same").run(project)).data["files"][0] == "z/same.py"
+
+
+async def test_binary_files_that_match_are_counted_in_the_message(project, either):
+    result = await SearchFiles(regex="def main").run(project)
+    assert "binary" not in result.message
+    result = await SearchFiles(regex="main").run(project)
+    assert " and in 1 binary file" in result.message
+    assert "data.bin" not in result.text
+
+
+async def test_a_search_that_was_stopped_says_so(project, monkeypatch):
+    monkeypatch.setattr(engine, "ripgrep", lambda _: None)
+    monkeypatch.setattr(engine, "SECONDS", 1.0)
+    (project.workspace.root / "evil.txt").write_text("a" * 60 + "!\n")
+    result = await SearchFiles(regex="(a+)+$", path="evil.txt").run(project)
+    assert result.ok
+    assert result.message.startswith("at least 0 matches")
+    assert "(the search was stopped after" in result.message
+    assert result.data["complete"] is False
+
+
+async def test_a_glob_that_is_none_is_told_as_such(project):
+    for include in ("[", "src/["):
+        result = await SearchFiles(regex="main", include=include).run(project)
+        assert (result.ok, result.code) == (False, "bad_glob"), result
+        assert "[" in result.text
+
+
+async def test_a_glob_that_means_nothing_is_told_without_ripgrep_too(project, monkeypatch):
+    monkeypatch.setattr(engine, "ripgrep", lambda _: None)
+    result = await SearchFiles(regex="main", exclude="!").run(project)
+    assert (result.ok, result.code) == (False, "bad_glob"), result
+
+
+async def test_an_empty_regex_is_refused(project, either):
+    result = await SearchFiles(regex="").run(project)
+    assert (result.ok, result.code) == (False, "bad_regex")
+    assert "say what to look for" in result.text
 
 
 async def test_a_folder_is_drawn_as_a_tree(project):

@@ -116,4 +116,11 @@ async def test_the_preview_is_the_command_and_the_digest_its_last_lines(fake_con
     tool = ExecuteCommand(command="seq 30; exit 1")
     assert tool.preview(fake_context).body == "seq 30; exit 1"
     digest = ExecuteCommand.digest(ToolCall("1", "execute_command"), await tool.run(fake_context))
-    assert digest.split("\n") == ["Exit code 1.", "…", *map(str, range(11, 31))]
+    assert digest.split("\n") == ["Exit code 1.", "… 10 more lines", *map(str, range(11, 31))]
+
+
+async def test_live_output_comes_without_escapes_like_the_result(fake_context):
+    tool = ExecuteCommand(command=r"printf 'a\033[3'; sleep 0.1; printf '1mred\033[0m\n'")
+    result = await tool.run(fake_context)
+    assert "".join(fake_context.outputs) == "ared\n"
+    assert result.text == "ared"

@@ -69,6 +69,9 @@ PARAMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "attempt_completion": {**_IGNORED, "response": "result", "answer": "result"},
         "todo_write": {"task": "content", "tasks": "content", "id": "task_id", "note": "notes"},
         "describe_tools": {"tools": "names", "name": "names"},
+        "web_crawl": {**_IGNORED, "prompt": "", "link": "url"},
+        "web_search": {**_IGNORED, "q": "query", "max_results": "limit", "num_results": "limit"},
+        "extract_to_text": _IGNORED,
         "call_tool": {"tool_name": "name", "args": "arguments"},
     }
 )
@@ -84,7 +87,14 @@ OTHER_FORMS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """Parameters that `other_form` understands: several of them make one of ours."""
 
-_READS = ("read_file", "search_files", "find_files", "list_files", "list_code_definition_names")
+_READS = (
+    "read_file",
+    "search_files",
+    "find_files",
+    "list_files",
+    "list_code_definition_names",
+    "repo_map",
+)
 _EDITS = (
     "write_to_file",
     "replace_in_file",
@@ -108,9 +118,11 @@ class OtherFormError(ValueError):
     """A call in another agent's form that has no counterpart here; the text is for the model."""
 
 
-def rule_tools(name: str) -> tuple[str, ...]:
-    """The tags that a name in a permission rule stands for."""
-    return RULES.get(name) or (TOOLS.get(name, name),)
+def rule_tools(name: str, *, forbidding: bool = False) -> tuple[str, ...]:
+    """The tags that a name in a permission rule stands for. One that forbids, or wants a question, also
+    stops what reads one file and writes another."""
+    tools = RULES.get(name) or (TOOLS.get(name, name),)
+    return (*tools, "extract_to_text") if forbidding and name in RULES else tools
 
 
 def other_form(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,15 +2,20 @@
 does the work, `digest` says how the result stands in the history later."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
 
-from croze.types.event import Body, TodoItem
+from croze.text.tokens import Counter
+from croze.types.event import Body, TodoItem, ToolReturned
 from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolDoc, ToolExample, ToolResult, View
 
 if TYPE_CHECKING:
+    from croze.web.web import Web
+    from croze.workspace.background import Background
+    from croze.workspace.cache import RunCache
+    from croze.workspace.extraction import Extractions
     from croze.workspace.workspace import Workspace
 
 
@@ -28,6 +33,19 @@ class ToolSpec(Struct, frozen=True):
     aliases: Mapping[str, str] = {}
 
 
+class Remembered(Struct, frozen=True, omit_defaults=True):
+    """One message of the session as a tool may look it up. `what` is a line that tells what it is;
+    `tokens` is what it costs in the context as it stands there now, `full` what it first cost."""
+
+    id: str
+    kind: Literal["user", "fact", "reply", "result"]
+    what: str
+    tokens: int
+    full: int
+    standing: Literal["full", "digested", "replaced", "hidden", "summarised"] = "full"
+    call_id: str = ""
+
+
 class ToolContext(Protocol):
     """What a running call may use of its session; wired by the agent, never imported by tools."""
 
@@ -39,6 +57,62 @@ class ToolContext(Protocol):
     @property
     def todo(self) -> tuple[TodoItem, ...]:
         """The todo list as the log has it."""
+        ...
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """The ids of the messages that the model has let go of."""
+        ...
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy that shortens this session's context."""
+        ...
+
+    @property
+    def counter(self) -> Counter:
+        """What counts tokens as this session's model does."""
+        ...
+
+    def remembered(self) -> Sequence[Remembered]:
+        """The messages of this session, oldest first; those that were undone left out."""
+        ...
+
+    async def recall(self, message_id: str) -> str:
+        """All that is stored of a message (by its full id): what was cut from it too."""
+        ...
+
+    @property
+    def cache(self) -> "RunCache":
+        """What the agents of the run have listed and read."""
+        ...
+
+    @property
+    def documents(self) -> "Extractions":
+        """What reads documents, once a content in a run."""
+        ...
+
+    @property
+    def background(self) -> "Background":
+        """The programs that run beside the conversation."""
+        ...
+
+    @property
+    def web(self) -> "Web":
+        """What reaches the web, behind its guards."""
+        ...
+
+    @property
+    def vision(self) -> bool:
+        """Whether the session's model sees images."""
+        ...
+
+    def visible(self, message_id: str) -> bool:
+        """Whether a message stands in full in this agent's present context, and is to stay there."""
+        ...
+
+    def looked(self, key: str) -> Sequence[ToolReturned]:
+        """The visible results whose `look` has this key, oldest first."""
         ...
 
     def seen(self, path: str) -> str | None:
@@ -96,7 +170,8 @@ class Tool(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        """The result in a few lines, as it stands in the history later."""
+        """The result in a few lines, as it stands in the history later; it may begin with the message,
+        which is kept anyway."""
         return result.message or result.text[:500]
 
 

@@ -13,7 +13,7 @@ from croze.tools.bind import bind
 from croze.tools.schema import tool_doc
 from croze.types.errors import ConfigError, UsageError
 from croze.types.parts import CallError, ToolCall
-from croze.types.tool import ToolDoc, ToolResult, ToolShape
+from croze.types.tool import Access, ToolDoc, ToolResult, ToolShape
 
 CALL_TOOL = "call_tool"
 REACH = ("describe_tools", CALL_TOOL)
@@ -27,9 +27,17 @@ _BUILTIN = (
     "line_edits",
     "file_ops",
     "search",
+    "outline",
     "shell",
+    "background",
+    "pty_session",
     "todo",
+    "memory",
+    "stored",
+    "count",
     "talk",
+    "extract",
+    "web",
     "describe",
 )
 
@@ -172,7 +180,8 @@ class Registry:
         """Register the tools of the entry points that the configuration names.
 
         An entry point of the group `croze.tools` gives a tool class, a `ToolKind`, or several of them.
-        Raises ConfigError where one isn't installed, can't be imported or gives something else.
+        Each must say what it touches, since by that it is asked about; none is part of the core. Raises
+        ConfigError where one isn't installed, can't be imported or gives something else.
         """
         if not names:
             return
@@ -198,7 +207,7 @@ class Registry:
                     plugin=name,
                 ) from error
             for kind in loaded if isinstance(loaded, list | tuple) else (loaded,):
-                self.register(_as_kind(name, kind))
+                self.register(_outside_the_core(_as_kind(name, kind)))
 
     def _tag(self, name: str) -> str:
         return name if name in self._kinds else TOOLS.get(name, name)
@@ -260,11 +269,25 @@ def _class_kind(tool: type[Tool]) -> ToolKind:
     return ClassKind(tool=tool, doc=tool_doc(tool), aliases=tool.spec.aliases)
 
 
-def _as_kind(plugin: str, kind: Any) -> ToolKind | type[Tool]:
+def _outside_the_core(kind: ToolKind) -> ToolKind:
+    """A plugin's tool takes one line of the prefix, whatever it says of itself."""
+    if kind.doc.core:
+        kind.doc = msgspec.structs.replace(kind.doc, core=False)
+    return kind
+
+
+def _as_kind(plugin: str, kind: Any) -> ToolKind:
     if isinstance(kind, type) and issubclass(kind, Tool) and hasattr(kind, "spec"):
-        return kind
+        kind = _class_kind(kind)
     if isinstance(getattr(kind, "doc", None), ToolDoc) and hasattr(kind, "bind"):
         found: ToolKind = kind
+        if found.doc.access == Access():
+            raise ConfigError(
+                f"The tool {found.doc.name} of the plugin {plugin} doesn't say what it touches.",
+                hint="Its access must have read, write, exec or net; without it no question is asked.",
+                code="plugin_broken",
+                plugin=plugin,
+            )
         return found
     raise ConfigError(
         f"The tool plugin {plugin} gives {type(kind).__name__}, which is no tool.",

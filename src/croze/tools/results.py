@@ -6,7 +6,7 @@ from croze.text.redact import redact
 from croze.tools.approve import Decision
 from croze.tools.bound import bounded
 from croze.types.errors import CrozeError
-from croze.types.event import FilesChanged
+from croze.types.event import AskedPart, FilesChanged
 from croze.types.parts import ToolCall
 from croze.types.tool import ToolResult, View
 
@@ -54,7 +54,7 @@ def refused_by_user(note: str) -> ToolResult:
 
 def not_allowed(call: ToolCall, decision: Decision) -> ToolResult:
     where = "" if decision.verdict == "deny" else " and no user is present to ask"
-    flag = f" The user can allow it with {decision.flag}." if decision.flag else ""
+    flag = f" The user can allow it with {decision.flag}" if decision.flag else ""
     return ToolResult(
         ok=False,
         message=f"{call.name} was not allowed: {decision.reason}{where}.{flag}",
@@ -80,6 +80,10 @@ def redacted_view(view: View | None) -> View | None:
         return None
     body, _ = bounded(redact(view.body)[0], _VIEW_CAP)
     return View(title=redact(view.title)[0], body=body, kind=view.kind)
+
+
+def redacted_parts(parts: tuple[AskedPart, ...]) -> tuple[AskedPart, ...]:
+    return tuple(AskedPart(text=redact(each.text)[0], why=redact(each.why)[0]) for each in parts)
 
 
 def redacted_changes(changed: FilesChanged) -> FilesChanged:

@@ -7,38 +7,45 @@ half of a secret stays.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from croze.text.redact import redact, redact_value
 from croze.text.tokens import estimate
 from croze.tools.approve import Approver, Decision
-from croze.tools.base import BoundTool, ToolContext, ToolKind
-from croze.tools.bound import bounded
+from croze.tools.base import BoundTool, ToolContext
+from croze.tools.bound import bounded, first_left_out
+from croze.tools.digest import CAP as DIGEST_CAP
+from croze.tools.digest import digest_of
+from croze.tools.prepared import CallHooks, Prepared
 from croze.tools.registry import Registry
 from croze.tools.results import (
     completion_refused,
     interrupted,
     not_allowed,
     redacted_changes,
+    redacted_parts,
     redacted_view,
     refused_by_user,
     tool_error,
 )
+from croze.tools.shielded import shielded
 from croze.types.errors import StoreError
 from croze.types.event import Answered, Asked, Body, FilesChanged, ToolReturned, ToolStarted
 from croze.types.parts import ToolCall
-from croze.types.tool import Access, ToolResult, View
+from croze.types.tool import ToolResult, View
 
 PARALLEL = 8
 CAP = 8_000
 READ_CAP = 40_000
 """Characters of a result's text that enter the log (CONTEXT.md, entry caps)."""
-_READING = Access(read=True)
-_READS = frozenset({"read_file", "describe_tools"})
+READ_RESULT = "read_result"
+_READS = frozenset({"read_file", "describe_tools", READ_RESULT})
 
 
 class Host(Protocol):
@@ -63,8 +70,7 @@ class Host(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The results in the order of the calls; `ended` is the one that ended the turn; `refused` counts
     the calls that rules, mode or user did not let run."""
 
@@ -80,13 +86,21 @@ async def run_calls(
     approver: Approver,
     host: Host,
     unavailable: Mapping[str, str] | None = None,
+    hooks: CallHooks | None = None,
 ) -> Outcome:
-    """Run the calls of one reply. `unavailable` tells of tools (by tag) that can't be used now, and why.
+    """Run the calls of one reply. `unavailable` tells of tools (by tag) that can't be used now, and why;
+    `hooks` are asked before each call and told after it.
 
     Cancelled, it records a result for every call, then raises CancelledError. A `StoreError` is raised
     as it is: what can't be recorded must not go on.
     """
-    run = _Run(registry=registry, approver=approver, host=host, unavailable=dict(unavailable or {}))
+    run = _Run(
+        registry=registry,
+        approver=approver,
+        host=host,
+        unavailable=dict(unavailable or {}),
+        hooks=hooks,
+    )
     prepared = [run.prepare(registry.resolve(call)) for call in calls]
     order = sorted(range(len(prepared)), key=lambda at: prepared[at].ends_turn)
     try:
@@ -101,36 +115,11 @@ async def run_calls(
             at += len(group)
             await run.run_group(group, last=at == len(order))
     except asyncio.CancelledError:
-        await _shielded(run.close(prepared))
+        await shielded(run.close(prepared))
         raise
     results = tuple(run.results[id(item)] for item in prepared)
     ended = next((r for p, r in zip(prepared, results, strict=True) if p.ends_turn and r.ok), None)
     return Outcome(results=results, ended=ended, refused=run.refused)
-
-
-@dataclass(slots=True)
-class _Prepared:
-    """A call on its way: `failure` is why it can't run, else `bound` is what runs."""
-
-    call: ToolCall
-    kind: ToolKind | None = None
-    bound: BoundTool | None = None
-    access: Access = _READING
-    failure: ToolResult | None = None
-    decision: Decision | None = None
-    started: bool = False
-
-    @property
-    def ends_turn(self) -> bool:
-        return self.kind is not None and self.kind.doc.ends_turn
-
-    @property
-    def parallel(self) -> bool:
-        """Whether it may run beside others: it only reads (or fails at once), and nobody is asked."""
-        if self.failure is not None:
-            return True
-        free = self.decision is not None and self.decision.verdict == "allow"
-        return free and self.access.read and self.access.read_only and not self.ends_turn
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,13 +128,14 @@ class _Run:
     approver: Approver
     host: Host
     unavailable: dict[str, str]
+    hooks: CallHooks | None
     results: dict[int, ToolReturned] = field(default_factory=dict)
     refused: int = 0
 
-    def prepare(self, call: ToolCall) -> _Prepared:
+    def prepare(self, call: ToolCall) -> Prepared:
         """Find the tool, check the arguments, see what it touches and what the rules say."""
         kind = self.registry.get(call.name)
-        item = _Prepared(call=call, kind=kind)
+        item = Prepared(call=call, kind=kind)
         if call.error is not None:
             item.failure = self._wrong(call, call.error.code, call.error.message)
         elif kind is None:
@@ -169,17 +159,21 @@ class _Run:
                 item.failure = tool_error(error)
         return item
 
-    async def run_group(self, group: Sequence[_Prepared], *, last: bool) -> None:
+    async def run_group(self, group: Sequence[Prepared], *, last: bool) -> None:
         """One call, or several that only read side by side; results are recorded in their order."""
-        if len(group) == 1:
-            item = group[0]
-            result, seconds = await self._one(item)
-            await _shielded(self._record(item, result, seconds, durable=last))
+        if len(group) > 1 and self.hooks is not None:
+            await asyncio.gather(*map(self._before, group))
+        if len(group) == 1 or not all(item.parallel for item in group):
+            for item in group:
+                result, seconds = await self._one(item)
+                final = last and item is group[-1]
+                await shielded(self._record(item, result, seconds, durable=final))
+                await self._after(item)
             return
         await self._start([item for item in group if item.failure is None])
         gate = asyncio.Semaphore(PARALLEL)
 
-        async def run(item: _Prepared) -> tuple[ToolResult, float | None]:
+        async def run(item: Prepared) -> tuple[ToolResult, float | None]:
             async with gate:
                 return await self._run(item)
 
@@ -188,21 +182,23 @@ class _Run:
             for at, (item, task) in enumerate(zip(group, tasks, strict=True)):
                 result, seconds = await task
                 final = last and at == len(group) - 1
-                await _shielded(self._record(item, result, seconds, durable=final))
+                await shielded(self._record(item, result, seconds, durable=final))
+                await self._after(item)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def close(self, prepared: Sequence[_Prepared]) -> None:
+    async def close(self, prepared: Sequence[Prepared]) -> None:
         """After a cancel: a result for every call that has none."""
         for item in prepared:
             if id(item) not in self.results:
                 await self._record(item, interrupted(begun=item.started), None, durable=True)
 
-    async def _one(self, item: _Prepared) -> tuple[ToolResult, float | None]:
+    async def _one(self, item: Prepared) -> tuple[ToolResult, float | None]:
         if item.failure is None and item.ends_turn:
             item.failure = self._completion_refused(item)
+        await self._before(item)
         if item.failure is None:
             item.failure = await self._refused(item)
         if item.failure is not None:
@@ -210,7 +206,26 @@ class _Run:
         await self._start([item])
         return await self._run(item)
 
-    async def _start(self, items: Sequence[_Prepared]) -> None:
+    async def _before(self, item: Prepared) -> None:
+        """Let the hooks speak of a call, once: they may block it or give it another input."""
+        if self.hooks is None or item.failure is not None or item.ruling is not None:
+            return
+        ruling = item.ruling = await self.hooks.before_call(item.call)
+        if ruling.args is not None:
+            item.asked_args = item.call.args
+            item.call = msgspec.structs.replace(item.call, args=ruling.args)
+            fresh = self.prepare(self.registry.resolve(item.call))
+            item.call, item.bound, item.access = fresh.call, fresh.bound, fresh.access
+            item.failure, item.decision = fresh.failure, fresh.decision
+        if ruling.decision == "deny":
+            item.failure = ruling.refusal(item.call)
+            self.refused += 1
+
+    async def _after(self, item: Prepared) -> None:
+        if self.hooks is not None and item.started:
+            await self.hooks.after_call(item.call, self.results[id(item)])
+
+    async def _start(self, items: Sequence[Prepared]) -> None:
         starts = []
         for item in items:
             args, _ = redact_value(dict(item.call.args))
@@ -225,9 +240,9 @@ class _Run:
         for item in items:
             item.started = True
 
-    async def _run(self, item: _Prepared) -> tuple[ToolResult, float | None]:
+    async def _run(self, item: Prepared) -> tuple[ToolResult, float | None]:
         """The call itself, timed; whatever it raises becomes its result."""
-        if item.bound is None:
+        if item.failure is not None or item.bound is None:
             return item.failure or tool_error(RuntimeError("the call was not checked")), None
         begun = time.monotonic()
         try:
@@ -243,18 +258,23 @@ class _Run:
             result = tool_error(error)
         return result, round(time.monotonic() - begun, 6)
 
-    def _decide(self, item: _Prepared) -> Decision:
+    def _decide(self, item: Prepared) -> Decision:
         assert item.bound is not None
         return self.approver.decide(item.call.name, item.access, item.call, item.bound)
 
-    def _completion_refused(self, item: _Prepared) -> ToolResult | None:
+    def _completion_refused(self, item: Prepared) -> ToolResult | None:
         if all(result.ok for result in self.results.values()):
             return None
         return completion_refused(item.call.name)
 
-    async def _refused(self, item: _Prepared) -> ToolResult | None:
+    async def _refused(self, item: Prepared) -> ToolResult | None:
         """None where the call may run, else the refusal as its result."""
-        decision = self._decide(item)  # again: an "always" may have come since
+        if item.access.exec:
+            confinement = self.host.context(item.call).workspace.confinement
+            if confinement is not None:
+                await confinement.look()  # what is decided in a false belief would cost the command
+        # Again: an "always" may have come since.
+        decision = item.ruled(self._decide(item))
         if decision.verdict == "allow":
             return None
         if decision.verdict == "deny":
@@ -271,7 +291,7 @@ class _Run:
             return not_allowed(item.call, decision)
         return refused_by_user(answered.note)
 
-    def _asked(self, item: _Prepared, decision: Decision) -> Asked:
+    def _asked(self, item: Prepared, decision: Decision) -> Asked:
         assert item.bound is not None
         view: View | None
         try:
@@ -287,33 +307,42 @@ class _Run:
             options=("once", *always, "no"),
             view=redacted_view(view),
             rule=redact(decision.rule)[0],
+            access=decision.kind,
+            parts=redacted_parts(decision.parts),
+            cwd=_folder(self.approver.root, item.bound) if item.access.exec else "",
         )
 
     async def _record(
-        self, item: _Prepared, result: ToolResult, seconds: float | None, *, durable: bool
+        self, item: Prepared, result: ToolResult, seconds: float | None, *, durable: bool
     ) -> None:
         call = item.call
         changed = await self.host.changes(call) if item.started else None
         cap = READ_CAP if call.name in _READS or item.ends_turn else CAP
+        message_id = self.host.new_message_id()
         whole, _ = redact(result.text)
-        text, left_out = bounded(whole, cap)
-        blobs, truncated = result.blobs, result.truncated
+        text, left_out = bounded(whole, cap, self._way_to(message_id))
+        if item.ruling and item.asked_args is not None and item.started:
+            changes = item.ruling.changed(item.asked_args, call.args)
+            text = "\n\n".join(filter(None, (text, changes)))
+        blobs, truncated, kept = result.blobs, result.truncated, ""
         if left_out:
             kept = await self.host.context(call).keep(whole.encode("utf-8", "replace"))
             blobs = (*blobs, kept)
-            more = f"{left_out:,} of {len(whole):,} characters left out (kept as {kept[:12]}); ask for less at a time to see them"
+            more = f"{left_out:,} of {len(whole):,} characters left out (kept as {kept[:12]})"
             truncated = f"{truncated}; {more}" if truncated else more
-        digest = ""
-        if item.kind is not None:
-            try:
-                digest = item.kind.digest(call, msgspec.structs.replace(result, text=whole))
-            except Exception as error:  # noqa: BLE001 (a plugin's digest must not lose the result)
-                digest = f"{result.message} ({type(error).__name__} in its digest)"
+        digest_cap = READ_CAP if call.name == "read_file" else DIGEST_CAP
+        digest = digest_of(item.kind, call, result, text, cap=digest_cap)
         message, _ = redact(" ".join(result.message.split()))
+        if result.whole:
+            every, _ = await asyncio.to_thread(redact, result.whole)
+            kept = await self.host.context(call).keep(every.encode("utf-8", "replace"))
+            blobs = (*blobs, kept)
+            if way := self._way_to(message_id).format(line=first_left_out(text, every)):
+                message = f"{message} Lines left out: {way}."
         returned = ToolReturned(
             call_id=call.id,
-            message_id=self.host.new_message_id(),
-            name=call.name,
+            message_id=message_id,
+            name=call.name if item.kind else redact(call.name)[0],
             ok=result.ok,
             message=message,
             text=text,
@@ -323,13 +352,22 @@ class _Run:
             truncated=truncated,
             observed=result.observed,
             blobs=blobs,
-            digest=bounded(redact(digest)[0], CAP)[0],
+            whole=kept,
+            look=result.look if not left_out else None,
+            images=result.images,
+            digest=digest,
             seconds=seconds,
-            tokens=estimate(text) + estimate(message),
+            tokens=estimate(text) + estimate(message) + result.image_tokens,
         )
         bodies: list[Body] = [] if changed is None else [redacted_changes(changed)]
         await self.host.append(*bodies, returned, durable=durable)
         self.results[id(item)] = returned
+
+    def _way_to(self, message_id: str) -> str:
+        """How the model gets what a bounded result leaves out."""
+        if self.registry.get(READ_RESULT) is None:
+            return ""
+        return f"{READ_RESULT} with id {message_id[:8]} and start_line {{line}} gives them"
 
     def _wrong(self, call: ToolCall, code: str, message: str) -> ToolResult:
         known = self.registry.get(call.name) is not None
@@ -338,15 +376,7 @@ class _Run:
         )
 
 
-async def _shielded(work: Awaitable[None]) -> None:
-    """Finish `work` even where the task is cancelled meanwhile; the cancel comes after it."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled
+def _folder(root: Path, bound: BoundTool) -> str:
+    """Where a command would run: in the root, or in the folder below it that its call names."""
+    named = getattr(bound, "cwd", "")
+    return str(root / named) if isinstance(named, str) else str(root)

@@ -5,12 +5,14 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from croze.tools.base import Tool, ToolContext, ToolSpec
+from croze.tools.cases import CASES, told
 from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolExample, ToolResult, View
 
 
 class DescribeTools(Tool, frozen=True):
-    """Get the full description of tools that are only listed by name."""
+    """Get the full description of tools that are only listed by name, or a guide on combining tools:
+    case:explore, case:rename, case:long-output, case:many-edits."""
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="describe_tools",
@@ -22,7 +24,10 @@ class DescribeTools(Tool, frozen=True):
     names: Annotated[tuple[str, ...], Meta(min_length=1, description="tool names")]
 
     async def run(self, ctx: ToolContext) -> ToolResult:
-        text, unknown = ctx.describe(self.names)
+        tools = [name for name in self.names if name not in CASES]
+        text, unknown = ctx.describe(tools)
+        guides = [self._guide(ctx, name) for name in self.names if name in CASES]
+        text = "\n\n".join(filter(None, [text.strip(), *guides]))
         known = [name for name in self.names if name not in unknown]
         missing = f"There is no tool named {', '.join(unknown)}." if unknown else ""
         if not known:
@@ -34,6 +39,11 @@ class DescribeTools(Tool, frozen=True):
             view=View(title=f"Described {', '.join(known)}", body=text),
             data={"described": known, "unknown": unknown},
         )
+
+    @staticmethod
+    def _guide(ctx: ToolContext, name: str) -> str:
+        _, unknown = ctx.describe(CASES[name].tools)
+        return told(name, unknown)
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:

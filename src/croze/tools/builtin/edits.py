@@ -8,7 +8,6 @@ from croze.edit.blocks import parse_blocks
 from croze.edit.plan import apply, plan
 from croze.edit.source import Source, edited, lf, read_source, rewritten
 from croze.edit.values import Refusal
-from croze.edit.whole import WholeEdit, plan_whole
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.builtin.failures import failed, missing, refused
 from croze.tools.builtin.writing import (
@@ -78,6 +77,8 @@ class WriteToFile(Tool, frozen=True):
         if self.mode == "append" or not new:
             after = rewritten(source, new)
         else:
+            from croze.edit.whole import WholeEdit, plan_whole
+
             made = plan_whole(source.text, WholeEdit(new, path))
             if isinstance(made, Refusal):
                 return made

@@ -1,13 +1,11 @@
 """How a refused or failed operation on the workspace becomes a result that shows the way on."""
 
 import os
-from difflib import get_close_matches
 
 from croze.edit.values import Refusal
 from croze.tools.base import ToolContext
 from croze.types.errors import CrozeError
 from croze.types.tool import ToolResult
-from croze.workspace.search import list_files
 
 _COMPARED = 20_000
 
@@ -24,6 +22,8 @@ def refused(refusal: Refusal, path: str) -> ToolResult:
 
 async def missing(ctx: ToolContext, path: str) -> ToolResult:
     """For a file that isn't there: with the files of nearly that name."""
+    from croze.workspace.search import list_files
+
     try:
         known, _ = await list_files(ctx.workspace, ".", ctx.env)
     except CrozeError:
@@ -41,6 +41,8 @@ def near_names(path: str, known: list[str], *, limit: int = 5) -> list[str]:
         by_name.setdefault(os.path.basename(other).casefold(), []).append(other)
     names = [wanted] if wanted in by_name else []
     if not names and len(by_name) <= _COMPARED:
+        from difflib import get_close_matches
+
         names = get_close_matches(wanted, by_name, n=limit, cutoff=0.7)
     return [other for name in names for other in by_name[name]][:limit]
 

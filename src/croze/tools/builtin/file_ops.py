@@ -9,6 +9,7 @@ from croze.edit.source import read_source
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.builtin.failures import changed_since_read, failed, missing
 from croze.tools.builtin.writing import digest
+from croze.tools.digest import failure
 from croze.types.errors import CrozeError
 from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolExample, ToolResult, View
@@ -56,7 +57,7 @@ class DeleteFile(Tool, frozen=True):
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        return result.message
+        return result.message if result.ok else failure(result)
 
 
 class MoveFile(Tool, frozen=True):

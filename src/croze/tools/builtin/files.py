@@ -8,12 +8,17 @@ from io import BufferedReader
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
+from msgspec.structs import replace
 
-from croze.edit.source import Source, is_binary, lf, read_source
+from croze.edit.source import Source, is_binary, lf
+from croze.tools.again import unless_visible
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.builtin.failures import failed, missing
+from croze.tools.builtin.reading import Lines, is_read_otherwise, read_otherwise
+from croze.tools.digest import first
 from croze.types.parts import ToolCall
-from croze.types.tool import Access, ToolResult, View
+from croze.types.tool import Access, Look, ToolResult, View
+from croze.workspace.cache import WHOLE, Document
 from croze.workspace.files import FileStat
 from croze.workspace.paths import PathError
 
@@ -21,7 +26,6 @@ MAX_LINES = 500
 MAX_BYTES = 250_000
 MAX_CHARACTERS = 40_000
 MAX_LINE = 2_000
-_WHOLE = 8 << 20
 _CHUNK = 1 << 20
 _AROUND = 5
 
@@ -52,7 +56,7 @@ _ZIPPED = {
 class ReadFile(Tool, frozen=True):
     """Read a text file with line numbers, at most 500 lines a call; the result says how to go on.
     Read what you need of large files by start_line and end_line. The number and tab before each
-    line are not part of the file."""
+    line are not part of the file. PDF, DOCX, XLSX, PPTX and notebooks come as text, images as such."""
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="read_file",
@@ -82,22 +86,41 @@ class ReadFile(Tool, frozen=True):
                 return _no_lines(
                     f"end_line {self.end_line} is before start_line {self.start_line}."
                 )
+            document = ctx.cache.document(files, self.path) if found.size <= WHOLE else None
+            if document is None or document.source is None or is_read_otherwise(found.path):
+                other = await read_otherwise(ctx, self.path)
+                if isinstance(other, Lines):
+                    return unless_visible(ctx, self._of_lines(other))
+                if other is not None:
+                    return other
+            if document is not None:
+                return unless_visible(ctx, self._of_document(document))
             with files.open(self.path) as (stat, stream):
-                if stat.size <= _WHOLE:
-                    return self._of_whole(stat, stream.read(_WHOLE + _CHUNK))
-                return await asyncio.to_thread(self._of_stream, stat, stream)
+                result = await asyncio.to_thread(self._of_stream, stat, stream)
+                return unless_visible(ctx, result)
         except PathError as error:
             return failed(error)
 
-    def _of_whole(self, stat: FileStat, data: bytes) -> ToolResult:
-        source = read_source(data)
+    def _of_document(self, document: Document) -> ToolResult:
+        source = document.source
         if source is None:
-            return _binary(stat, data)
-        digest = hashlib.sha256(data).hexdigest()
+            return _binary(document.stat, document.head)
         lines = source.text.removesuffix("\n").split("\n") if source.text else []
         start = self.start_line or 1
         wanted = lines[start - 1 : self.end_line]
-        return self._result(stat, digest, wanted, total=len(lines), note=_form(source))
+        result = self._result(
+            document.stat, document.sha256, wanted, total=len(lines), note=_form(source)
+        )
+        if document.hit and result.look is not None:
+            return replace(result, look=replace(result.look, hit=True))
+        return result
+
+    def _of_lines(self, document: Lines) -> ToolResult:
+        start = self.start_line or 1
+        wanted = document.lines[start - 1 : self.end_line]
+        return self._result(
+            document.stat, document.sha256, wanted, total=len(document.lines), note=document.note
+        )
 
     def _of_stream(self, stat: FileStat, stream: BufferedReader) -> ToolResult:
         """From a file too large to hold: the wanted lines, while the rest is only counted and hashed."""
@@ -129,9 +152,11 @@ class ReadFile(Tool, frozen=True):
         self, stat: FileStat, digest: str, wanted: Sequence[str], *, total: int, note: str
     ) -> ToolResult:
         seen = {stat.path: digest}
+        look = Look(key=f"read:{stat.path}", digest=digest)
         start = self.start_line or 1
         if total == 0:
-            return ToolResult(ok=True, message=f"{self.path} is empty.", observed=seen)
+            message = f"{self.path} is empty."
+            return ToolResult(ok=True, message=message, observed=seen, look=look)
         if start > total:
             return _no_lines(f"{self.path} has only {total:,} lines; start_line is {start:,}.")
         numbered = list(enumerate(wanted, start))
@@ -139,7 +164,7 @@ class ReadFile(Tool, frozen=True):
             numbered = _near(numbered, self.query)
             if not numbered:
                 message = f"No line of {self.path} contains {self.query!r}."
-                return ToolResult(ok=True, message=message, observed=seen)
+                return ToolResult(ok=True, message=message, observed=seen, look=look)
         shown, following = _bounded(numbered)
         end = shown[-1].number
         asked = min(self.end_line or total, total)
@@ -150,6 +175,8 @@ class ReadFile(Tool, frozen=True):
         what = f"lines {start:,}-{end:,} of {total:,}"
         if self.query is not None:
             what = f"lines with {self.query!r} and those near, of {total:,}"
+        else:
+            look = replace(look, first=start, last=end)
         text = "\n".join(f"{line.number}\t{line.text}" for line in shown)
         return ToolResult(
             ok=True,
@@ -159,11 +186,12 @@ class ReadFile(Tool, frozen=True):
             data={"path": stat.path, "start_line": start, "end_line": end, "lines": total},
             truncated=truncated,
             observed=seen,
+            look=look,
         )
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        return f"{result.message}\n{result.text}".strip()
+        return first(result, result.text.split("\n") if result.text else [], MAX_LINES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 from croze.edit.ranges import LineRange, RangeEdit, plan_ranges
 from croze.edit.rows import split
-from croze.edit.sketch import SketchEdit, plan_sketch
 from croze.edit.values import EditPlan, Refusal
+from croze.text.redact import redact
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.builtin.failures import failed, missing, refused
 from croze.tools.builtin.writing import Draft, digest, line_count, planned, preview, write
@@ -81,6 +81,8 @@ class EditFile(Tool, frozen=True):
         return digest(result)
 
     def _draft(self, ctx: ToolContext) -> Draft | Refusal:
+        from croze.edit.sketch import SketchEdit, plan_sketch
+
         sketch = SketchEdit(self.code_edit, self.target_file)
         return planned(ctx, self.target_file, lambda text: plan_sketch(text, sketch), make=True)
 
@@ -93,7 +95,10 @@ class EditFile(Tool, frozen=True):
             return EditPlan(text, ())
 
         read = planned(ctx, self.target_file, unchanged, make=True)
-        edits = await ctx.edit_agent(self.target_file, texts[0], self.instructions, self.code_edit)
+        shown, hidden = redact(texts[0])
+        if hidden and shown.count("\n") != texts[0].count("\n"):
+            return refusal  # the lines that the agent would see aren't the file's
+        edits = await ctx.edit_agent(self.target_file, shown, self.instructions, self.code_edit)
         if edits is None or isinstance(read, Refusal):
             return refusal
         try:

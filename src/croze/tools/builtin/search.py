@@ -4,24 +4,37 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, ClassVar
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
+from croze.tools.again import unless_visible
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.builtin.failures import failed, missing
+from croze.tools.digest import first
 from croze.types.errors import CrozeError
 from croze.types.parts import ToolCall
-from croze.types.tool import Access, ToolResult, View
-from croze.workspace.files import Files
+from croze.types.tool import Access, Look, ToolResult, View
+from croze.workspace.cache import CachedFiles
+from croze.workspace.ignore import Reader
 from croze.workspace.listing import MAX_DEPTH, Listing, draw_tree
-from croze.workspace.search import Found, Line, Query, list_files, search
+
+if TYPE_CHECKING:
+    from croze.workspace.matches import Line
+    from croze.workspace.search import Found
 
 MAX_MATCHES = 50
 MAX_CONTEXT = 10
 MAX_ENTRIES = 400
 MAX_CHARACTERS = 7_500
+DIGESTED_MATCHES = 5
+DIGESTED_NAMES = 10
+_FAR = 99
+_MATCH = re.compile(r"(\d+): (.*)")
+_AROUND = re.compile(r"\d+- |…\Z|\Z")
 _GLOB = re.compile(r"[*?\[]")
+_BAD_GLOB = re.compile(r"error parsing glob|invalid glob|invalid definition")
 
 
 class SearchFiles(Tool, frozen=True):
@@ -43,6 +56,8 @@ class SearchFiles(Tool, frozen=True):
     context: Annotated[int, Meta(ge=0, le=MAX_CONTEXT, description="lines around each match")] = 0
 
     async def run(self, ctx: ToolContext) -> ToolResult:
+        from croze.workspace.search import Query, search
+
         query = Query(
             self.regex,
             self.path,
@@ -58,22 +73,32 @@ class SearchFiles(Tool, frozen=True):
                 return await missing(ctx, self.path)
             return failed(error)
         if found.error:
-            return ToolResult(
-                ok=False,
-                message=f"The regex «{self.regex}» can't be searched for.",
-                text=f"{found.error}\nRust syntax: escape ( ) [ ] {{ }} . * + ? | ^ $ \\ to mean themselves.",
-                code="bad_regex",
-            )
+            return self._refused(found.error)
         return self._result(found)
 
-    def _result(self, found: Found) -> ToolResult:
+    def _refused(self, why: str) -> ToolResult:
+        if _BAD_GLOB.search(why):
+            message = "include or exclude is no glob that can be searched by."
+            return ToolResult(ok=False, message=message, text=why, code="bad_glob")
+        return ToolResult(
+            ok=False,
+            message=f"The regex «{self.regex}» can't be searched for.",
+            text=f"{why}\nRust syntax: escape ( ) [ ] {{ }} . * + ? | ^ $ \\ to mean themselves.",
+            code="bad_regex",
+        )
+
+    def _result(self, found: "Found") -> ToolResult:
         lines, shown = _shown(found.lines)
-        files = len({line.path for line in found.lines if line.match})
         total = f"{found.total:,}" if found.complete else f"at least {found.total:,}"
         message = f"{total} match{'' if found.total == 1 else 'es'} of «{self.regex}»"
-        message += (
-            f" in {files} file{'' if files == 1 else 's'}" if found.total else f" in {self.path}"
-        )
+        message += f" in {_count(found.files, 'file')}" if found.total else f" in {self.path}"
+        if found.binary:
+            message += f" and in {_count(found.binary, 'binary file')}"
+        if not found.complete:
+            from croze.workspace.search import SECONDS
+
+            why = f"after {SECONDS:.0f} s" if found.ended == "timeout" else "for too much output"
+            message += f" (the search was stopped {why})"
         truncated = None
         if shown < found.total:
             truncated = f"the first {shown} shown; narrow it by path, include or a longer regex"
@@ -100,9 +125,8 @@ class SearchFiles(Tool, frozen=True):
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        matches = (result.data or {}).get("matches", []) if result.ok else []
-        rows = [f"{m['path']}:{m['line']}: {m['text'].strip()[:160]}" for m in matches[:5]]
-        return "\n".join([result.message, *rows])
+        rows = [f"{path}:{line}: {text.strip()[:160]}" for path, line, text in _found(result.text)]
+        return first(result, rows[:DIGESTED_MATCHES], DIGESTED_MATCHES)
 
 
 class FindFiles(Tool, frozen=True):
@@ -120,15 +144,19 @@ class FindFiles(Tool, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=200, description="default 10")] = 10
 
     async def run(self, ctx: ToolContext) -> ToolResult:
+        from croze.workspace.search import list_files
+
         try:
             known, complete = await list_files(ctx.workspace, self.path, ctx.env)
         except CrozeError as error:
             if error.code == "file_not_found":
                 return await missing(ctx, self.path)
             return failed(error)
-        ranked = await asyncio.to_thread(rank, self.pattern, known)
+        touched = [path for path in known if ctx.seen(path) is not None]
+        ranked = await asyncio.to_thread(rank, self.pattern, known, touched)
         shown = ranked[: self.limit]
-        message = f"{len(ranked):,} file{'' if len(ranked) == 1 else 's'} match «{self.pattern}»"
+        verb = "matches" if len(ranked) == 1 else "match"
+        message = f"{_count(len(ranked), 'file')} {verb} «{self.pattern}»"
         truncated = None
         if len(shown) < len(ranked):
             truncated = f"the best {len(shown)} shown; a higher limit shows more"
@@ -149,7 +177,7 @@ class FindFiles(Tool, frozen=True):
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        return "\n".join([result.message, *result.text.split("\n")[:10]]).strip()
+        return first(result, result.text.split("\n") if result.text else [], DIGESTED_NAMES, "file")
 
 
 class ListFiles(Tool, frozen=True):
@@ -171,9 +199,10 @@ class ListFiles(Tool, frozen=True):
 
     async def run(self, ctx: ToolContext) -> ToolResult:
         depth = self.depth or (3 if self.recursive else 1)
-        files = ctx.workspace.files
+        files = CachedFiles(ctx.cache, ctx.workspace.files)
         try:
             found = await asyncio.to_thread(_fitting_tree, files, self.path, depth)
+            await asyncio.to_thread(ctx.cache.visit, ctx.workspace.files, found.contents)
         except CrozeError as error:
             if error.code == "file_not_found":
                 return await missing(ctx, self.path)
@@ -187,21 +216,29 @@ class ListFiles(Tool, frozen=True):
             message += f"; {truncated}"
         elif not total:
             message = f"{self.path} is empty"
-        return ToolResult(
+        result = ToolResult(
             ok=True,
             message=message + ".",
             text=tree,
             view=View(title=message, body=tree, kind="list"),
             data={"success": True, "tree_visualization": tree},
             truncated=truncated,
+            look=Look(
+                key=f"list:{found.path}",
+                digest=sha256(f"{depth}\n{tree}".encode()).hexdigest(),
+                first=1,
+                last=1,
+                hit=files.hit,
+            ),
         )
+        return unless_visible(ctx, result)
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        return "\n".join([result.message, *result.text.split("\n")[1:11]]).strip()
+        return first(result, result.text.split("\n")[1:], DIGESTED_NAMES, "name")
 
 
-def _fitting_tree(files: Files, path: str, depth: int) -> Listing:
+def _fitting_tree(files: Reader, path: str, depth: int) -> Listing:
     """The tree with as many names as there is room for."""
     limit = MAX_ENTRIES
     while True:
@@ -213,20 +250,47 @@ def _fitting_tree(files: Files, path: str, depth: int) -> Listing:
         )
 
 
-def rank(pattern: str, paths: Sequence[str]) -> list[str]:
+def rank(pattern: str, paths: Sequence[str], touched: Sequence[str] = ()) -> list[str]:
     """The paths that fit a pattern, best first: the name itself, its start, a part of it, of the path,
-    all words in the path, the letters in order; shorter paths before longer ones."""
+    all words in the path, the letters in order. Of those that fit alike the ones near to `touched`
+    files come first, then those less deep, then the shorter ones."""
+    near = _Nearness(touched)
     if _GLOB.search(pattern):
-        return _by_glob(pattern, paths)
+        return sorted(_by_glob(pattern, paths), key=lambda p: (near(p), p.count("/"), p))
     wanted = pattern.casefold().strip("/")
     words = re.findall(r"\w+", wanted)
     letters = re.compile(".*?".join(re.escape(c) for c in wanted if not c.isspace()))
-    ranked: list[tuple[int, int, str]] = []
+    ranked: list[tuple[int, int, int, int, str]] = []
     for path in paths:
         grade = _grade(wanted, words, letters, path.casefold())
         if grade is not None:
-            ranked.append((grade, len(path), path))
-    return [path for _, _, path in sorted(ranked)]
+            ranked.append((grade, near(path), path.count("/"), len(path), path))
+    return [path for *_, path in sorted(ranked)]
+
+
+class _Nearness:
+    """How many steps up and down it is from a file's folder to the next one with a touched file;
+    `_FAR` at most."""
+
+    def __init__(self, touched: Sequence[str]) -> None:
+        self._up: dict[str, int] = {}
+        for path in touched:
+            for steps, folder in enumerate(_folders(path)):
+                if steps < self._up.get(folder, _FAR):
+                    self._up[folder] = steps
+
+    def __call__(self, path: str) -> int:
+        if not self._up:
+            return _FAR
+        steps = (up + self._up.get(folder, _FAR) for up, folder in enumerate(_folders(path)))
+        return min(_FAR, *steps)
+
+
+def _folders(path: str) -> Iterator[str]:
+    """The folders that a path lies in, the innermost first, "" the last."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _grade(wanted: str, words: list[str], letters: re.Pattern[str], path: str) -> int | None:
@@ -255,8 +319,7 @@ def _by_glob(pattern: str, paths: Sequence[str]) -> list[str]:
         spec = GitIgnoreSpec.from_lines([pattern.removeprefix("./").replace("!", "\\!", 1)])
     except ValueError:
         return []
-    fitting = [path for path in paths if spec.match_file(path)]
-    return sorted(fitting, key=lambda path: (path.count("/"), path))
+    return [path for path in paths if spec.match_file(path)]
 
 
 def _globs(text: str | None) -> Iterator[str]:
@@ -275,7 +338,7 @@ def _expanded(glob: str) -> Iterator[str]:
         yield from _expanded(glob[: braces.start()] + choice + glob[braces.end() :])
 
 
-def _shown(lines: Sequence[Line]) -> tuple[list[Line], int]:
+def _shown(lines: "Sequence[Line]") -> "tuple[list[Line], int]":
     """The lines that have room, and how many matches are among them."""
     shown: list[Line] = []
     matches = characters = 0
@@ -290,7 +353,7 @@ def _shown(lines: Sequence[Line]) -> tuple[list[Line], int]:
     return shown, matches
 
 
-def _grouped(lines: Sequence[Line]) -> Iterator[str]:
+def _grouped(lines: "Sequence[Line]") -> Iterator[str]:
     """Lines under their file's name; a gap in the numbers of context lines is shown."""
     before: Line | None = None
     has_context = any(not line.match for line in lines)
@@ -303,6 +366,17 @@ def _grouped(lines: Sequence[Line]) -> Iterator[str]:
             yield "…"
         yield f"{line.number}{':' if line.match else '-'} {line.text}"
         before = line
+
+
+def _found(text: str) -> Iterator[tuple[str, str, str]]:
+    """The matches of a result's text: path, line number, line."""
+    path = ""
+    for row in text.split("\n"):
+        match = _MATCH.match(row)
+        if match is not None:
+            yield path, match[1], match[2]
+        elif not _AROUND.match(row):
+            path = row
 
 
 def _count(number: int, what: str) -> str:

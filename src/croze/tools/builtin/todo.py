@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from croze.tools.base import Tool, ToolContext, ToolSpec
+from croze.tools.digest import first
 from croze.types.event import TodoItem, TodoSet
 from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolResult, View
@@ -34,7 +35,7 @@ class TodoRead(Tool, frozen=True):
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        return f"{result.message}\n{result.text}".strip()
+        return first(result, result.text.split("\n") if result.text else [], MAX_TASKS)
 
 
 class TodoWrite(Tool, frozen=True):
@@ -71,7 +72,7 @@ class TodoWrite(Tool, frozen=True):
 
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
-        return f"{result.message}\n{result.text}".strip()
+        return first(result, result.text.split("\n") if result.text else [], MAX_TASKS)
 
     def _changed(self, items: tuple[TodoItem, ...]) -> tuple[TodoItem, ...] | ToolResult:
         if self.action in ("create", "add_task"):

@@ -1,27 +1,30 @@
 """What all tools that write a file share: the draft, its preview, the checked write and its result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from croze.edit.diff import Diff, unified
 from croze.edit.plan import apply
 from croze.edit.source import Source, edited, read_source, rewritten
 from croze.edit.syntax import new_errors
 from croze.edit.values import EditPlan, Refusal
+from croze.text.secret_values import MARK
 from croze.tools.base import ToolContext
 from croze.tools.builtin.failures import changed_since_read
+from croze.tools.builtin.marks import copies_mark
+from croze.tools.digest import failure, left_out, ranges
 from croze.types.errors import CrozeError
 from croze.types.tool import ToolResult, View
 from croze.workspace.files import FileData, sha256
 from croze.workspace.paths import PathError
 
-REDACTED = "<REDACTED>"
 _KEY_LINES = 40
+_KEY_LINE = 300
 _ERRORS_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """What a call would write: bytes before and after, both as text, and what to tell of it."""
 
     path: str
@@ -83,10 +86,10 @@ def write(ctx: ToolContext, draft: Draft, done: str) -> ToolResult:
     seen = ctx.seen(draft.path)
     if seen is not None and draft.before is not None and seen != before:
         return changed_since_read(draft.path)
-    if draft.new.count(REDACTED) > draft.old.count(REDACTED):
+    if copies_mark(draft.old, draft.new):
         return ToolResult(
             ok=False,
-            message=f"The new text of {draft.path} holds {REDACTED}; nothing was written.",
+            message=f"The new text of {draft.path} holds {MARK}; nothing was written.",
             text="That stands where a secret was hidden from you. Change the file without that part.",
             code="redacted",
         )
@@ -136,12 +139,16 @@ def preview(title: str, make: Callable[[], Draft | Refusal]) -> View:
 
 
 def digest(result: ToolResult) -> str:
-    """The message and the changed lines."""
-    if not result.ok or result.view is None:
-        return result.message
-    rows = [row for row in result.view.body.split("\n")[2:] if row.startswith(("+", "-", "@"))]
-    more = [f"… {len(rows) - _KEY_LINES} more lines"] if len(rows) > _KEY_LINES else []
-    return "\n".join([result.message, *rows[:_KEY_LINES], *more])
+    """What was done to which file, the ranges of lines, and the changed lines themselves."""
+    if not result.ok:
+        return failure(result)
+    where = ranges(result.view)
+    lines = [f"Lines {where}." if where else ""]
+    if result.view is not None and result.view.kind == "diff":
+        rows = [row for row in result.view.body.split("\n")[2:] if row.startswith(("+", "-"))]
+        lines += [row[:_KEY_LINE] for row in rows[:_KEY_LINES]]
+        lines += [left_out(len(rows) - _KEY_LINES, "line")] if len(rows) > _KEY_LINES else []
+    return "\n".join(filter(None, [result.message, *lines]))
 
 
 def line_count(text: str) -> str:
