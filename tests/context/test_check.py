@@ -62,6 +62,19 @@ def test_a_sound_context_passes():
     assert check_context(context(*GOOD), BUDGET) == []
 
 
+def test_a_summary_may_stand_between_messages_but_not_first_alone_last_or_between_a_pair():
+    summary = message(1, "system")
+    assert check_context(context(message(1, "user"), summary, *GOOD[1:]), BUDGET) == []
+    assert check_context(context(summary, message(1, "user")), BUDGET) == []
+    assert codes(check_context(context(summary), BUDGET)) == ["roles"]
+    assert codes(check_context(context(message(1, "user"), summary), BUDGET)) == ["roles"]
+    assert "pairs" in codes(
+        check_context(context(*GOOD[:2], message(2, "system"), GOOD[2]), BUDGET)
+    )
+    odd = message(1, "system", call("z"))
+    assert codes(check_context(context(odd, message(1, "user")), BUDGET)) == ["roles"]
+
+
 def test_documentation_pairs_and_user_messages_in_a_row_pass():
     pair = (message(3, "user"), message(3, "assistant"))
     assert check_context(context(message(1, "user"), *pair, message(4, "user")), BUDGET) == []

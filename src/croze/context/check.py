@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from croze.types.context import Budget, Check, Context, Message
 from croze.types.model import ModelInfo
-from croze.types.parts import CallResult, ToolCall
+from croze.types.parts import CallResult, Text, ToolCall
 from croze.types.tool import ToolDoc
 
 HEADINGS = ("TOOL USE", "CAPABILITIES", "RULES", "SYSTEM INFORMATION", "OBJECTIVE")
@@ -13,6 +13,9 @@ FULL_SHARE = 0.8
 SYSTEM_TOKENS = 30_000
 CEILINGS = {"system": 0.15, "history": 0.47, "current": 0.04}
 """The share of the budget above which a layer is reported."""
+
+WARNINGS = frozenset(("roles", "result_order", "usage", "window", "share"))
+"""Codes of what is warned of before a request and after it."""
 
 USAGE_FACTOR = 1.5
 USAGE_SLACK = 1_000
@@ -60,19 +63,28 @@ def check_head(text: str, core: Sequence[str], *, schemas: Collection[str] = ())
 
 
 def check_context(
-    context: Context, budget: Budget, *, start: int = 0, prefill: bool = False
+    context: Context,
+    budget: Budget,
+    *,
+    start: int = 0,
+    prefill: bool = False,
+    tokens: int | None = None,
 ) -> list[Check]:
     """Checks before a request: roles, order, pairs of calls and results, window.
 
     Messages before `start` have been checked, so a step costs what is new; shares of the budget are
     looked at where `start` is 0. `prefill`: the last message is a reply that the model goes on with.
+    `tokens` is what the provider would count, where that is known better than by the context's estimate.
     """
     messages = context.messages
     found: list[Check] = []
     if not messages:
         found.append(_error("empty", "There is nothing to send: the conversation has no message."))
-    elif messages[0].role != "user":
+    elif not _begins_with_user(messages):
         found.append(_error("roles", "The conversation doesn't begin with the user.", message=0))
+    elif messages[-1].role == "system":
+        text = "The last message is the history's summary: nothing asks for a reply."
+        found.append(_error("roles", text, message=len(messages) - 1))
     elif messages[-1].role == "assistant" and not prefill:
         found.append(
             _error("roles", "The last message is the model's own.", message=len(messages) - 1)
@@ -83,10 +95,18 @@ def check_context(
         before = messages[i]
     if before is not None and before.role == "assistant" and not prefill:
         found.extend(_check_pairs(len(messages), _calls(before), []))
-    found.extend(_check_window(context, budget))
+    found.extend(_check_window(context.tokens if tokens is None else tokens, budget))
     if start == 0:
         found.extend(_check_shares(context, budget))
     return found
+
+
+def _begins_with_user(messages: Sequence[Message]) -> bool:
+    """Whether the user has the first word; a summary may stand above it."""
+    for index in range(len(messages)):
+        if messages[index].role != "system":
+            return messages[index].role == "user"
+    return False
 
 
 def check_usage(estimated: int, reported: int | None) -> Check | None:
@@ -115,6 +135,9 @@ def _check_follows(index: int, before: Message | None, message: Message) -> list
             text = f"Message {index} is the model's and holds a tool result."
             found.append(_error("pairs", text, message=index))
             results = []
+    elif message.role == "system" and not all(isinstance(p, Text) for p in message.parts):
+        text = f"Message {index} is a summary and holds more than text."
+        found.append(_error("roles", text, message=index))
     elif any(isinstance(part, ToolCall) for part in message.parts):
         text = f"Message {index} is the user's and holds a tool call."
         found.append(_error("pairs", text, message=index))
@@ -142,8 +165,8 @@ def _check_pairs(index: int, calls: list[str], results: list[str]) -> list[Check
     return found
 
 
-def _check_window(context: Context, budget: Budget) -> list[Check]:
-    tokens, available = context.tokens, budget.available
+def _check_window(tokens: int, budget: Budget) -> list[Check]:
+    available = budget.available
     share = tokens / available if available else float("inf")
     params = {"tokens": tokens, "available": available}
     if share > 1:

@@ -6,10 +6,11 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct
 
 from croze.types.ids import Source
 
@@ -53,8 +54,7 @@ _TOOLCHAINS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SystemInfo:
+class SystemInfo(Struct, frozen=True):
     """The machine as the head tells it; nothing in it changes between two sessions. `shell` is what
     commands run in, `user_shell` what the user works in."""
 

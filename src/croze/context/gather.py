@@ -1,17 +1,23 @@
 """What is new around the session and is told to the model: facts, appended before each request."""
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
+
 from croze.context.environment import environment_facts
+from croze.context.law import LawFiles, gather_law
+from croze.context.task_facts import gather_tasks
+from croze.context.tree_facts import TreeSource, gather_tree
 from croze.text.tokens import estimate
 from croze.types.event import (
     Compacted,
     Event,
     FactAdded,
     HeadSet,
+    Notice,
     TodoItem,
     TodoSet,
     Undone,
@@ -25,12 +31,13 @@ MAX_ITEM = 70
 """Items and characters an item that the todo recap shows: together some 200 tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatherState:
+class GatherState(Struct, frozen=True, kw_only=True):
     """What gatherers may look at.
 
     `seen` holds the latest fact of each key. `since` is the index in `events` up to which the previous
-    gathering has looked, so that a gathering costs what is new; 0 after opening a session.
+    gathering has looked, so that a gathering costs what is new; 0 after opening a session. `budget` is
+    what a request may hold, in tokens; `law` remembers the law's files from one gathering to the next,
+    `tree` is where the project's tree comes from.
     """
 
     root: Path
@@ -38,10 +45,16 @@ class GatherState:
     source: Source
     seen: Mapping[str, FactAdded]
     since: int = 0
+    budget: int = sys.maxsize
+    law: LawFiles | None = None
+    tree: TreeSource | None = None
 
 
-Gatherer = Callable[[GatherState], Awaitable[Sequence[FactAdded]]]
-"""Gives the facts that are to be appended now; none where nothing has changed."""
+News = FactAdded | Notice
+"""What a gathering appends: facts for the model, and warnings for the user."""
+
+Gatherer = Callable[[GatherState], Awaitable[Sequence[News]]]
+"""Gives what is to be appended now; none where nothing has changed."""
 
 
 async def gather_environment(state: GatherState) -> Sequence[FactAdded]:
@@ -110,7 +123,9 @@ def recap(items: Sequence[TodoItem], *, told_before: bool) -> str:
     return "\n".join(("<todo>", *lines, "</todo>"))
 
 
-GATHERERS: tuple[Gatherer, ...] = (gather_environment, gather_todo)
+GATHERERS: tuple[Gatherer, ...] = (
+    gather_law, gather_tree, gather_environment, gather_todo, gather_tasks,
+)  # fmt: skip
 """In the order in which their facts are appended."""
 
 
@@ -118,11 +133,9 @@ Announce = Callable[[str, bool], None]
 """Told the name of each gatherer (without `gather_`) before it looks, and after (True)."""
 
 
-async def gather(
-    state: GatherState, announce: Announce = lambda _name, _done: None
-) -> list[FactAdded]:
+async def gather(state: GatherState, announce: Announce = lambda _name, _done: None) -> list[News]:
     """Everything that has to be told before the next request, in order."""
-    facts: list[FactAdded] = []
+    facts: list[News] = []
     for gatherer in GATHERERS:
         name = gatherer.__name__.removeprefix("gather_")
         announce(name, False)

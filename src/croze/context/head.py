@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -24,8 +23,7 @@ KEPT = 64
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """What stands at the top of every request of a session.
 
     `sections` account for `system` and, where the protocol sends schemas, for `core`; `tokens` is their

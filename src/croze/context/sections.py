@@ -1,11 +1,12 @@
 """The System layer: its parts in their order, what each is rendered from, how they become one text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from croze.context.prompt import PromptFunction, Variables, prompt
+from msgspec import Struct
+
+from croze.context.prompt import Variables, prompt
 from croze.text.tokens import estimate
 from croze.types.context import Section
 
@@ -19,8 +20,7 @@ _LOOKS = {"read_file", "search_files", "find_files", "list_files"}
 _DEDICATED = ("read_file", "search_files", "find_files", "list_files", "replace_in_file")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadInputs:
+class HeadInputs(Struct, frozen=True, kw_only=True):
     """All that the System layer depends on. `role` is the agent's own prompt, empty for the default;
     `advertised` the protocol's text on tools; `tools` the names of all tools that the agent has;
     `demand_completion` as in `AgentSpec`."""
@@ -88,13 +88,23 @@ def _abilities(inputs: HeadInputs) -> Variables:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class HeadPrompt(Protocol):
+    """A prompt that takes a head's inputs."""
+
+    @property
+    def source(self) -> str: ...
+
+    def __call__(self, inputs: HeadInputs) -> Variables: ...
+
+    def prompt(self, inputs: HeadInputs) -> str: ...
+
+
+class Part(Struct, frozen=True):
     """A named part of the System layer, and why it is there."""
 
     key: str
     reason: str
-    prompt: PromptFunction[[HeadInputs]]
+    prompt: HeadPrompt
 
 
 PARTS: tuple[Part, ...] = (
