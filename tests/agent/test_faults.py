@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from croze.agent.compaction import RECOVERIES
 from croze.llm.anthropic import AnthropicModel
 from croze.llm.http import Timeouts
 from croze.llm.openai import OpenAIModel
 from croze.llm.retry import RetryingModel
 from croze.types.event import (
+    Compacted,
     ModelCalled,
     ModelSaid,
     Notice,
@@ -169,12 +171,31 @@ async def test_a_wrong_key_is_one_clear_message_and_appears_nowhere(wire_desk: D
     assert key.encode() not in raw
 
 
-async def test_a_context_overflow_ends_the_turn_with_the_servers_word(any_desk: Desk) -> None:
-    any_desk.server.replies = [Reply(fault="overflow")]
+async def test_a_context_overflow_is_recovered_from_before_it_ends_the_turn(any_desk: Desk) -> None:
+    any_desk.server.replies = lambda _request: Reply(fault="overflow")
     session, (stopped,) = await any_desk.run("Do it.")
     assert stopped.reason == "failed"
-    assert "context" in stopped.text
+    assert "context" in stopped.text  # the server's own word
     assert bodies(session.events, Retried) == []
+    tried = bodies(session.events, Compacted)
+    assert 1 <= len(tried) <= RECOVERIES
+    assert len(any_desk.server.requests) == len(tried) + 1
+    sizes = [len(request.body) for request in any_desk.server.requests]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(b"Do it." in request.body for request in any_desk.server.requests)
+    (failed,) = [notice for notice in bodies(session.events, Notice) if notice.level == "error"]
+    assert "made smaller" in failed.params["hint"]
+    assert "larger window" in failed.params["hint"]
+
+
+async def test_an_overflow_that_recovery_mends_is_only_a_warning(any_desk: Desk) -> None:
+    any_desk.server.replies = [Reply(fault="overflow"), Reply(text="It fits.")]
+    session, (stopped,) = await any_desk.run("Do it.")
+    assert (stopped.reason, stopped.text) == ("done", "It fits.")
+    (warned,) = [notice for notice in bodies(session.events, Notice) if notice.level != "info"]
+    assert (warned.level, warned.code) == ("warning", "window_overflow")
+    (body,) = bodies(session.events, Compacted)
+    assert body.tokens_after < body.tokens_before
 
 
 @pytest.mark.usefixtures("no_waits")

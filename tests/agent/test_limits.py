@@ -6,11 +6,13 @@ import pytest
 
 import tests.model_server as served
 from croze.app import assemble
+from croze.text.tokens import estimate
 from croze.types.agent import AgentSpec
+from croze.types.context import budget_for
 from croze.types.errors import UsageError
-from croze.types.event import FactAdded, Notice, Stopped, ToolReturned
+from croze.types.event import Compacted, FactAdded, ModelCalled, Notice, Stopped, ToolReturned
 from tests.agent.conftest import BOUND, Desk, bodies
-from tests.model_server import Reply
+from tests.model_server import Reply, Request
 
 
 def facts(events: object, key: str) -> list[FactAdded]:
@@ -160,18 +162,53 @@ async def test_an_unknown_price_is_said_once_a_session(desk: Desk) -> None:
     assert len(notices) == 1
 
 
-async def test_a_full_window_is_warned_of_once_and_then_refused(desk: Desk) -> None:
+def reads_on(desk: Desk, count: int) -> None:
+    """Files of some 1,500 tokens, and a model that reads one after the other, then says that it is done."""
+    for number in range(1, count + 1):
+        (desk.project / f"long{number}.txt").write_text(f"some words of text {number}\n" * 300)
+
+    def play(request: Request) -> Reply:
+        number = len(desk.server.requests)
+        if number > count:
+            return Reply(text="All read.", input=len(request.body) // 4)
+        calls = [("read_file", {"path": f"long{number}.txt"})]
+        return Reply(text=f"{number}", calls=calls, input=len(request.body) // 4)
+
+    desk.server.replies = play
+
+
+async def test_a_window_that_fills_is_recovered_as_often_as_it_takes(desk: Desk) -> None:
+    """Under the policy that keeps everything: 60 files of which some 20 fit."""
     desk.overrides['models."openai:gpt-4.1".window'] = 40_000
-    (desk.project / "long.txt").write_text("some words of text\n" * 300)
-    desk.server.replies = lambda request: Reply(
-        text=f"{len(desk.server.requests)}",
-        calls=[("read_file", {"path": "long.txt", "start_line": len(desk.server.requests)})],
-        input=len(request.body) // 4,
-    )
-    session, (stopped,) = await desk.run("Read on and on.")
-    assert stopped.reason == "failed"
-    assert "the model takes" in stopped.text
-    warned = [
-        n for n in bodies(session.events, Notice) if (n.level, n.code) == ("warning", "window")
-    ]
-    assert len(warned) == 1
+    reads_on(desk, 60)
+    session, (stopped,) = await desk.run("Read on and on.", policy="none")
+    assert (stopped.reason, stopped.text) == ("done", "All read.")
+    found = bodies(session.events, Compacted)
+    assert {body.policy for body in found} == {"recovery"}
+    assert 2 <= len(found) <= 30
+    called = bodies(session.events, ModelCalled)
+    assert all(call.tokens <= budget_for(40_000, 32_768).available for call in called)
+    warned = [notice.code for notice in bodies(session.events, Notice) if notice.level == "warning"]
+    assert warned.count("window") == 1
+
+
+async def test_a_window_that_nothing_frees_is_warned_of_once_and_then_refused(desk: Desk) -> None:
+    """What the user says is never taken: a request that doesn't fit is told, not cut."""
+    desk.overrides['models."openai:gpt-4.1".window'] = 40_000
+    available = budget_for(40_000, 32_768).available
+    desk.server.replies = lambda request: Reply(text="Go on.", input=len(request.body) // 4)
+    async with desk.session() as session:
+        room = round(0.82 * available) - session.context().tokens
+        stopped = await session.submit("word " * round(1_000 * room / estimate("word " * 1_000)))
+        assert stopped.reason == "done"
+        first = [n for n in bodies(session.events, Notice) if n.code == "window"]
+        assert [notice.level for notice in first] == ["warning"]
+        assert (await session.submit("And?")).reason == "done"
+        stopped = await session.submit("word " * available)
+        assert stopped.reason == "failed"
+        assert "the model takes" in stopped.text
+        assert "larger window" in stopped.text
+        asked = len(desk.server.requests)
+        found = [n.level for n in bodies(session.events, Notice) if n.code == "window"]
+    assert found.count("error") == 1
+    assert asked == 2

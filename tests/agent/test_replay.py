@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from croze.agent.recorded import OUTSIDE, Diverged, RecordedLog
 from croze.llm.openai import OpenAIModel
 from croze.store import rows
 from croze.types.event import (
@@ -18,6 +19,7 @@ from croze.types.event import (
     FactAdded,
     ModelCalled,
     ModelSaid,
+    Notice,
     Stopped,
     ToolReturned,
     UserSaid,
@@ -226,3 +228,33 @@ async def test_a_result_that_nobody_asked_for_is_found(desk: Desk) -> None:
         report.divergence
         == f"event {len(session.events) + 1}: the record has a result of no open call"
     )
+
+
+async def test_findings_of_checks_that_a_record_lacks_or_has_too_much_are_no_divergence(
+    desk: Desk,
+) -> None:
+    """Later versions check other things: a record of an earlier one still replays, byte for byte."""
+    desk.server.replies = lambda _request: Reply(text="Yes.", input=90_000)
+    async with desk.session() as session:
+        await session.submit("One?")
+        recorded = [event.body for event in session.events]
+    assert [body.code for body in recorded if isinstance(body, Notice)] == ["usage"]
+    more = Notice(level="warning", code="share", text="The history layer takes much.")
+    lacking = [body for body in recorded if not isinstance(body, Notice)]
+    at = next(i for i, body in enumerate(recorded) if isinstance(body, ModelCalled))
+    for bodies_then in (lacking, [*recorded[:at], more, *recorded[at:]]):
+        log = record_of(bodies_then)
+        for body in recorded:
+            if isinstance(body, ModelCalled):
+                log.take_outside()
+                log.take_findings()
+            if not isinstance(body, OUTSIDE):
+                await log.append(body)
+        assert [event.body for event in log.events] == bodies_then
+    with pytest.raises(Diverged):
+        await record_of(lacking).append(Notice(level="error", code="window", text="Full."))
+
+
+def record_of(recorded: list[Body]) -> RecordedLog:
+    events = [Event("s", seq, seq, body) for seq, body in enumerate(recorded, 1)]
+    return RecordedLog(recorded=events, session="s", events=[], on_head=lambda _head: None)

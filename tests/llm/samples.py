@@ -3,9 +3,9 @@
 import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from croze.types.context import Layer, Message, Prompt
+from croze.types.context import Layer, Message, Prompt, Role
 from croze.types.model import ModelInfo, Usage
 from croze.types.parts import Part, Text
 from croze.types.stream import (
@@ -40,9 +40,7 @@ def model_info(base_url: str = "http://127.0.0.1:1/v1", **changes: Any) -> Model
     return ModelInfo(**(values | changes))
 
 
-def message(
-    role: Literal["user", "assistant"], *parts: Part | str, key: int = 1, layer: Layer = "history"
-) -> Message:
+def message(role: Role, *parts: Part | str, key: int = 1, layer: Layer = "history") -> Message:
     whole = tuple(Text(part) if isinstance(part, str) else part for part in parts)
     return Message(key=key, last=key, role=role, parts=whole, layer=layer)
 

@@ -318,3 +318,11 @@ def test_unknown_events_and_blocks_are_passed_over() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
     )
     assert (got.text, got.calls, got.finish) == ("", {}, "stop")
+
+
+def test_a_summary_amid_the_history_goes_as_a_user_message() -> None:
+    body = encode(
+        claude(mid_system=True), message("user", "hi"), message("system", "[History Summary]\n…")
+    )
+    assert [m["role"] for m in body["messages"]] == ["user", "user"]
+    assert body["messages"][1]["content"][0]["text"].startswith("[History Summary]")

@@ -347,3 +347,15 @@ def test_a_scripted_model_is_named_by_its_path(catalog):
     )
     assert info.known
     assert info.prices == FREE
+
+
+def test_system_messages_amid_the_history_are_for_openais_own_server_only(tmp_path):
+    assert Catalog(tmp_path).find("openai:gpt-5").mid_system
+    assert not Catalog(tmp_path).find("anthropic:claude-sonnet-4-6").mid_system
+    assert not Catalog(tmp_path).find("vllm:anything").mid_system
+    elsewhere = {"OPENAI_BASE_URL": "http://127.0.0.1:9999/v1"}
+    assert not Catalog(tmp_path, env=elsewhere).find("openai:gpt-5").mid_system
+    proxied = {"openai": {"base_url": "http://127.0.0.1:9998/v1"}}
+    assert not Catalog(tmp_path, providers=proxied).find("openai:gpt-5").mid_system
+    told = {"vllm:anything": {"mid_system": True}}
+    assert Catalog(tmp_path, told).find("vllm:anything").mid_system

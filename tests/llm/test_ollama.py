@@ -118,3 +118,11 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     parser.feed(b"x" * 90)
     with pytest.raises(EventTooLong):
         parser.feed(b"x" * 90)
+
+
+def test_a_summary_amid_the_history_goes_as_a_user_message_unless_the_user_says_otherwise() -> None:
+    summary = message("system", "[History Summary]\n…")
+    roles = [m["role"] for m in encode(local(), message("user", "hi"), summary)["messages"]]
+    assert roles == ["system", "user", "user"]
+    roles = [m["role"] for m in encode(local(mid_system=True), summary)["messages"]]
+    assert roles == ["system", "system"]

@@ -377,3 +377,16 @@ def test_an_event_that_is_not_the_protocol_is_a_malformed_stream(data: str) -> N
     with pytest.raises(ModelError) as caught:
         decode(data)
     assert (caught.value.code, caught.value.retryable) == ("malformed_stream", True)
+
+
+def test_a_summary_amid_the_history_is_a_system_message_only_where_the_model_takes_one() -> None:
+    messages = (
+        message("user", "hi"),
+        message("system", "[History Summary]\n- Overall Goal: x"),
+        message("user", "go on"),
+    )
+    roles = [m["role"] for m in encode(openai(mid_system=True), *messages)["messages"]]
+    assert roles == ["system", "user", "system", "user"]
+    sent = encode(openai(), *messages)["messages"]
+    assert [m["role"] for m in sent] == ["system", "user", "user", "user"]
+    assert sent[2]["content"].startswith("[History Summary]")

@@ -11,6 +11,7 @@ from croze.types.event import (
     Annotated,
     Answered,
     Asked,
+    BackgroundTask,
     Body,
     Compacted,
     Event,
@@ -227,3 +228,15 @@ def test_every_object_is_one_line_that_reads_back(text: str) -> None:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert msgspec.json.decode(line, type=Outward) == TextObject(session="s", text=text)
+
+
+def test_a_background_task_is_told_when_it_begins_and_when_it_ends() -> None:
+    task = BackgroundTask("bg1", "command", "make")
+    ended = msgspec.structs.replace(task, state="ended", exit_code=2, seconds=1.5, size=9, last="x")
+    found = [msgspec.json.decode(encode(item)) for item in outward(task, ended)]
+    assert [(item["type"], item["state"]) for item in found] == [
+        ("background_task", "running"),
+        ("background_task", "ended"),
+    ]
+    assert found[1]["task_id"] == "bg1"
+    assert (found[1]["exit_code"], found[1]["seconds"], found[1]["size"]) == (2, 1.5, 9)

@@ -5,7 +5,8 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from croze.agent.live import Live
 from croze.llm.model import ENCODER_VERSION, Model
@@ -13,22 +14,25 @@ from croze.text.redact import redact
 from croze.text.tokens import estimate
 from croze.types.context import Message, Prompt
 from croze.types.event import Event, ModelCalled, ModelSaid, Retried
-from croze.types.model import Usage, price
+from croze.types.model import ModelInfo, Usage, price
 from croze.types.parts import Text
 from croze.types.stream import FinishChunk, FinishReason, RetryChunk, TextChunk, UsageChunk
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """Where a question aside is recorded: a live session's log, or one that is only held open."""
+class Record(Struct, frozen=True, kw_only=True):
+    """Where a question aside is recorded: a live session's log, or one that is only held open. `main` is
+    the session's own model."""
 
     events: Sequence[Event]
     append: Callable[..., Awaitable[object]]
     new_id: Callable[[], str]
+    main: ModelInfo | None = None
 
     @staticmethod
     def of(live: Live) -> "Record":
-        return Record(events=live.log.events, append=live.append, new_id=live.new_id)
+        return Record(
+            events=live.log.events, append=live.append, new_id=live.new_id, main=live.model.info
+        )
 
     @property
     def step(self) -> int:
@@ -59,6 +63,7 @@ async def ask_aside(record: Record, model: Model, purpose: str, system: str, que
             tokens=tokens,
             size=len(body),
             purpose=purpose,
+            info=None if model.info == record.main else model.info,
         )
     )
     started = time.monotonic()

@@ -7,7 +7,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct
 
+from croze.agent.deltas import RedactedDeltas
 from croze.agent.live import Live
 from croze.context.check import check_usage
 from croze.dialect.base import Decoder, Reply
@@ -32,8 +34,7 @@ WROTE_RESULT = "wrote_result"
 """Marks a reply that was ended where the model wrote a tool's result: its parts don't show it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A complete exchange: the reply as decoded (not redacted), how it ended and what it cost.
 
     `text` is what the model said in words, the pieces of a continued reply joined.
@@ -51,6 +52,7 @@ class _Stream:
     """What has arrived of a reply so far."""
 
     decoder: Decoder
+    shown: RedactedDeltas
     usage: Usage = field(default_factory=Usage)
     finish: FinishReason | None = None
     first: float | None = None
@@ -84,7 +86,7 @@ async def _request(live: Live, step: int, prefix: Said | None, continues: str | 
     """One request. `prefix` is the reply that the model itself goes on with."""
     prefill = prefix is not None
     context = live.context(prefill=prefill)
-    prompt = live.dialect.encode(context, prefill=prefill)
+    prompt = await live.with_images(live.dialect.encode(context, prefill=prefill))
     body = live.model.encode(prompt)
     estimated = live.tokens(context)
     await live.append(
@@ -103,7 +105,8 @@ async def _request(live: Live, step: int, prefix: Said | None, continues: str | 
     )
     started = time.monotonic()
     message_id = ""
-    stream = _Stream(decoder=_decoder(live, prefix))
+    shown = RedactedDeltas(live.publish, before="" if prefix is None else prefix.text)
+    stream = _Stream(decoder=_decoder(live, prefix), shown=shown)
     error: BaseException | None = None
     try:
         await _read(live, body, stream, prefix)
@@ -111,6 +114,7 @@ async def _request(live: Live, step: int, prefix: Said | None, continues: str | 
         error = caught
         raise
     finally:
+        stream.shown.finish()
         cut = stream.finish in (None, "length")
         reply = stream.decoder.finish(cut=cut and not stream.decoder.halted)
         cost = price(stream.usage, live.model.info.prices)
@@ -164,18 +168,18 @@ async def _read(live: Live, body: bytes, stream: _Stream, prefix: Said | None) -
                     )
                     stream.decoder = _decoder(live, prefix)
                     stream.usage, stream.finish = Usage(), None
-                    live.publish(Delta(kind="reset", session=live.log.session))
+                    stream.shown.publish(Delta(kind="reset", session=live.log.session))
                 case UsageChunk():
                     stream.usage = chunk.usage
                 case FinishChunk():
                     stream.finish = chunk.reason
                     for delta in stream.decoder.feed(chunk):
-                        live.publish(delta)
+                        stream.shown.publish(delta)
                 case _:
                     if stream.first is None:
                         stream.first = time.monotonic()
                     for delta in stream.decoder.feed(chunk):
-                        live.publish(delta)
+                        stream.shown.publish(delta)
                     if stream.decoder.halted:
                         stream.finish = "stop"
                         break
@@ -229,7 +233,9 @@ def _redacted_call(call: ToolCall) -> tuple[ToolCall, int]:
     error = call.error
     if error is not None:
         error = CallError(code=error.code, message=redact(error.message)[0])
-    return msgspec.structs.replace(call, args=args, raw=raw, error=error), count + more
+    name, named = redact(call.name)
+    cleaned = msgspec.structs.replace(call, name=name, args=args, raw=raw, error=error)
+    return cleaned, count + more + named
 
 
 def _tokens(parts: tuple[Part, ...]) -> int:

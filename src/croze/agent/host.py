@@ -4,8 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from croze.agent.deltas import RedactedDeltas
 from croze.agent.live import Live
-from croze.tools.base import ToolContext
+from croze.agent.recall import remembered, stored_text
+from croze.text.tokens import Counter, counter_for
+from croze.tools.base import Remembered, ToolContext
+from croze.tools.subject import TERMINAL
+from croze.types.errors import CrozeError
 from croze.types.event import (
     Answered,
     Asked,
@@ -18,6 +23,10 @@ from croze.types.event import (
 )
 from croze.types.parts import ToolCall
 from croze.types.stream import Delta
+from croze.web.web import Web
+from croze.workspace.background import Background
+from croze.workspace.cache import RunCache
+from croze.workspace.extraction import Extractions
 from croze.workspace.workspace import Workspace
 
 NO_USER = "No user is present."
@@ -31,10 +40,21 @@ class CallHost:
         self._live = live
         self._on_rule = on_rule
         self._waiting: dict[str, asyncio.Future[tuple[str, str]]] = {}
+        self._outputs: dict[str, RedactedDeltas] = {}
         self.refused = 0
+
+    def output(self, delta: Delta) -> None:
+        """Show a running call's output as it comes, without secrets."""
+        shown = self._outputs.get(delta.call_id)
+        if shown is None:
+            shown = self._outputs[delta.call_id] = RedactedDeltas(self._live.publish)
+        shown.publish(delta)
 
     async def append(self, *bodies: Body, durable: bool = False) -> None:
         """Append, and follow what a call changes: from its `ToolStarted` to its `ToolReturned`."""
+        for body in bodies:
+            if isinstance(body, ToolReturned) and body.call_id in self._outputs:
+                self._outputs.pop(body.call_id).finish()
         tracker = self._live.tracker
         appending = self._live.append(*bodies, durable=durable)
         if tracker is None:
@@ -85,6 +105,8 @@ class CallHost:
         self._waiting[asked.ask_id] = future
         try:
             await live.append(asked)
+            if live.hooks is not None:
+                live.hooks.notify(asked.text)
             answer, note = await future
         finally:
             self._waiting.pop(asked.ask_id, None)
@@ -92,8 +114,22 @@ class CallHost:
         await live.append(answered, durable=True)
         if answer == "always" and asked.rule:
             live.approver = live.approver.with_rule(f"allow {asked.rule}")
-            self._on_rule(asked.rule)
+            if (
+                f"({TERMINAL}" not in asked.rule
+            ):  # a terminal ends with its session, the rule with it
+                await self._keep_rule(asked.rule)
         return answered
+
+    async def _keep_rule(self, rule: str) -> None:
+        """Keep a rule for later sessions; where that fails it holds for this one."""
+        try:
+            self._on_rule(rule)
+        except (OSError, CrozeError) as error:
+            text = f"The rule «{rule}» holds for this session only: {error}."
+            params = {"rule": rule, "reason": str(error)}
+            await self._live.append(
+                Notice(level="warning", code="rule_not_kept", text=text, params=params)
+            )
 
     def answer(self, ask_id: str, answer: str, note: str) -> bool:
         """Give a waiting question its answer; False where none waits under this id."""
@@ -136,11 +172,58 @@ class CallContext:
     def todo(self) -> tuple[TodoItem, ...]:
         return self.live.todo
 
+    @property
+    def marked(self) -> tuple[str, ...]:
+        return self.live.ledger.marked
+
+    @property
+    def policy(self) -> str:
+        return self.live.spec.policy
+
+    @property
+    def counter(self) -> Counter:
+        return counter_for(self.live.model.info.model, self.live.ratio.value)
+
+    def remembered(self) -> Sequence[Remembered]:
+        return remembered(self.live)
+
+    async def recall(self, message_id: str) -> str:
+        return await stored_text(self.live, message_id)
+
+    @property
+    def cache(self) -> RunCache:
+        return self.live.cache
+
+    @property
+    def documents(self) -> Extractions:
+        return self.live.documents
+
+    @property
+    def background(self) -> Background:
+        return self.live.background
+
+    @property
+    def web(self) -> Web:
+        return self.live.web
+
+    @property
+    def vision(self) -> bool:
+        return self.live.model.info.vision
+
+    def visible(self, message_id: str) -> bool:
+        ledger = self.live.ledger
+        entry = ledger.by_id.get(message_id)
+        return entry is not None and entry.standing == "full" and message_id not in ledger.marked
+
+    def looked(self, key: str) -> Sequence[ToolReturned]:
+        looks = self.live.looks.get(key, ())
+        return [returned for returned in looks if self.visible(returned.message_id)]
+
     def seen(self, path: str) -> str | None:
         return self.live.seen.get(path)
 
     def output(self, text: str) -> None:
-        self.live.publish(
+        self.host.output(
             Delta(kind="output", text=text, call_id=self.call.id, session=self.session)
         )
 

@@ -3,7 +3,7 @@
 Time is a deadline over the whole turn, kept by the session: it ends a running step too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,13 +15,15 @@ from croze.types.parts import ToolCall
 
 @dataclass(slots=True)
 class Meter:
-    """What a turn has used so far, held against its limits. `started` is monotonic, in seconds."""
+    """What a turn has used so far, held against its limits. `started` is monotonic, in seconds. `halted`
+    says why a hook wants the turn to end; empty where none does."""
 
     limits: Limits
     started: float
     steps: int = 0
     cost: float | None = 0.0
     same: int = 0
+    halted: Callable[[], str] | None = None
     _last: bytes = field(default=b"", repr=False)
 
     def spend(self, cost: Cost) -> None:
@@ -38,6 +40,8 @@ class Meter:
     def exceeded(self) -> tuple[StopReason, str] | None:
         """The limit that is reached, with a sentence that says so."""
         limits = self.limits
+        if self.halted is not None and (why := self.halted()):
+            return "hook", why
         if limits.steps is not None and self.steps >= limits.steps:
             return "steps", f"The limit of {limits.steps} steps is reached."
         if limits.cost is not None:

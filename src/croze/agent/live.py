@@ -1,23 +1,31 @@
 """The working state of one session: its log, what is folded from it, and the parts it works with."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct
+
 from croze.agent.bus import Bus
+from croze.agent.outside import redacted
 from croze.context.head import Head
-from croze.context.policies import Policy
+from croze.context.images import Images
+from croze.context.invariants import EventChecks
+from croze.context.ledger import Ledger
+from croze.context.policies import Policy, State, decide, zone_of
 from croze.context.project import Projection
 from croze.dialect.base import Dialect
 from croze.llm.model import Model
-from croze.text.tokens import RATIO, Ratio, estimate
+from croze.text.tokens import HIGHEST_RATIO, LOWEST_RATIO, RATIO, Ratio, estimate
 from croze.tools.approve import Approver
 from croze.tools.registry import Registry
 from croze.tools.run import Host, Outcome, run_calls
 from croze.types.agent import AgentSpec
-from croze.types.context import Budget, Context
+from croze.types.context import Budget, Context, Prompt
+from croze.types.errors import StoreError
 from croze.types.event import (
+    BackgroundTask,
     Body,
     Compacted,
     Event,
@@ -33,9 +41,13 @@ from croze.types.event import (
     UserSaid,
 )
 from croze.types.ids import Source
-from croze.types.parts import ToolCall
+from croze.types.parts import Part, ToolCall
 from croze.types.stream import Delta
 from croze.types.tool import ToolShape
+from croze.web.web import Web
+from croze.workspace.background import Background
+from croze.workspace.cache import RunCache
+from croze.workspace.extraction import Extractions
 from croze.workspace.track import Tracker
 from croze.workspace.workspace import Workspace
 
@@ -57,7 +69,7 @@ class Blobs(Protocol):
     async def blob(self, digest: str) -> bytes: ...
 
 
-Gather = Callable[["Live"], Awaitable[Sequence[FactAdded]]]
+Gather = Callable[["Live"], Awaitable[Sequence[FactAdded | Notice]]]
 
 
 class RunCalls(Protocol):
@@ -70,6 +82,43 @@ class RunCalls(Protocol):
 
 PlanEdit = Callable[["Live", str, str, str, str], Awaitable[Sequence[Mapping[str, object]]]]
 """Plans the line edits of a sketch with a model: session, path, text, instructions, sketch."""
+
+
+class Heard(Struct, frozen=True):
+    """What hooks make of the user's message: what is recorded before and after it; `dropped` says why
+    it isn't taken at all."""
+
+    before: tuple[Body, ...] = ()
+    after: tuple[Body, ...] = ()
+    dropped: str = ""
+
+
+class SessionHooks(Protocol):
+    """The user's hooks at the points of a session that are no calls (`croze.agent.hooks`)."""
+
+    def start(self, source: str) -> None: ...
+
+    async def said(self, parts: Sequence[Part]) -> Heard: ...
+
+    async def stopping(self, answer: str) -> bool:
+        """Whether a hook makes the turn go on that is about to end."""
+        ...
+
+    async def compacting(self, trigger: str) -> None:
+        """The context is about to be made smaller: `auto` by its policy, `manual` by the user's wish."""
+        ...
+
+    def notify(self, message: str) -> None: ...
+
+    async def end(self, reason: str) -> None: ...
+
+    def halted(self) -> str:
+        """Why a hook wants the turn to end; empty where none does."""
+        ...
+
+
+Summarisers = Callable[["Live"], AsyncGenerator[Model, None]]
+"""The models that may write a summary, in the order in which they are tried."""
 
 
 class BodyDigest:
@@ -112,17 +161,27 @@ class Live:
     workspace: Workspace
     budget: Budget
     gather: Gather
-    policy: Policy
     env: Mapping[str, str]
     headless: bool
     tracker: Tracker | None = None
+    policy: Policy = decide
+    summarisers: Summarisers | None = None
     edit_agent: PlanEdit | None = None
     max_continuations: int = 6
     run_calls: RunCalls = run_calls
+    hooks: SessionHooks | None = None
     projection: Projection = field(default_factory=Projection)
+    ledger: Ledger = field(default_factory=Ledger)
+    invariants: EventChecks = field(default_factory=EventChecks)
+    images: Images = field(default_factory=Images)
+    documents: Extractions = field(default_factory=Extractions)
+    web: Web = field(default_factory=Web)
+    background: Background = field(default_factory=Background)
     digest: BodyDigest = field(default_factory=BodyDigest)
     todo: tuple[TodoItem, ...] = ()
     seen: dict[str, str] = field(default_factory=dict)
+    cache: RunCache = field(default_factory=RunCache)
+    looks: dict[str, list[ToolReturned]] = field(default_factory=dict)
     ratio: Ratio = field(default_factory=Ratio)
     checked: int = 0
     warned: set[str] = field(default_factory=set)
@@ -132,6 +191,8 @@ class Live:
     _fed: int = 0
     _estimated: int = 0
     _rated: str = ""
+    _reported: int = 0
+    _reported_at: int = 0
     _short_ids: set[str] = field(default_factory=set)
     _shapes: tuple[Registry | None, Mapping[str, ToolShape]] = (None, {})
 
@@ -142,6 +203,9 @@ class Live:
             event = events[self._fed]
             self._fed += 1
             self.projection.feed(event)
+            self.ledger.feed(event)
+            self.invariants.feed(event)
+            self.images.know(event.body)
             self._take(event)
 
     def _take(self, event: Event) -> None:
@@ -149,6 +213,8 @@ class Live:
             case ToolReturned() as body:
                 self.seen.update(body.observed)
                 self._short_ids.add(body.message_id[:8])
+                if body.look is not None:
+                    self.looks.setdefault(body.look.key, []).append(body)
             case UserSaid() as body:
                 self.last_user = event.seq
                 self._short_ids.add(body.message_id[:8])
@@ -161,19 +227,27 @@ class Live:
                 if body.usage.input and not body.partial:
                     weight = self._estimated * self.ratio.value
                     self.ratio = self.ratio.update(weight, body.usage.input)
+                    low, high = weight / HIGHEST_RATIO, weight / LOWEST_RATIO
+                    self._reported = round(min(high, max(low, body.usage.input)))
+                    self._reported_at = self.ledger.sent
             case TodoSet() as body:
                 self.todo = body.items
+            case BackgroundTask(state="running"):
+                self.background.know(event.body.task_id)
             case Notice() as body:
                 self.warned.add(body.code)
             case HeadSet() as body:
                 self.warned.clear()
+                if self.ledger.cold:
+                    self._reported = 0
                 if body.model.name != self._rated:
                     self._rated, self.ratio = body.model.name, Ratio()
             case Undone() as body:
                 self._take_undone(body)
-            case Compacted():
+            case Compacted() as body:
                 self.checked = 0
-                self.warned.clear()
+                # After a recovery the window is nearly full again at once: that was said.
+                self.warned &= {"window"} if body.policy == "recovery" else set()
             case _:
                 pass
 
@@ -190,7 +264,7 @@ class Live:
     async def append(self, *bodies: Body, durable: bool = False) -> tuple[Event, ...]:
         """Commit events, fold them in, and tell the watchers: in this order."""
         before = self._fed
-        appended = await self.log.append(*bodies, durable=durable)
+        appended = await self.log.append(*map(redacted, bodies), durable=durable)
         self.fold()
         for event in self.log.events[before : self._fed]:
             self.bus.publish(event)
@@ -212,9 +286,45 @@ class Live:
         head = self.head
         return self.projection.context(head.system, head.core, head.sections, prefill=prefill)
 
+    async def with_images(self, prompt: Prompt) -> Prompt:
+        """The prompt with the bytes of its images; one that is no longer stored is told to be missing."""
+        for name in self.images.missing:
+            try:
+                self.images.put({name: await self.blobs.blob(name)})
+            except StoreError:
+                self.images.put({name: None})
+        return self.images.fill(prompt)
+
     def tokens(self, context: Context) -> int:
         """An estimate of a context's tokens, by the ratio learned from this model's reports."""
         return round(context.tokens * RATIO / self.ratio.value)
+
+    @property
+    def scale(self) -> float:
+        """What turns an estimate of the log into the model's own tokens."""
+        return RATIO / self.ratio.value
+
+    def state(self, *, forced: bool = False) -> State:
+        """What a policy decides by. The next request's tokens are what the provider reported last and
+        an estimate of what came since; where it has reported nothing, an estimate of all of it."""
+        ledger, scale, spec = self.ledger, self.scale, self.spec
+        tokens = (self.head.tokens + ledger.tokens) * scale
+        if self._reported:
+            tokens = self._reported + (ledger.tokens - self._reported_at) * scale
+        idle = None
+        if ledger.last is not None and ledger.newest is not None and not ledger.cold:
+            idle = max(0.0, (ledger.newest.at - ledger.last.at) / 1e6)
+        return State(
+            ledger=ledger,
+            tokens=max(0, round(tokens)),
+            head=round(self.head.tokens * scale),
+            scale=scale,
+            budget=self.budget,
+            zone=zone_of(spec.policy, spec.zone, self.budget, low=spec.low, gain=spec.gain),
+            prices=self.model.info.prices,
+            idle=idle,
+            forced=forced,
+        )
 
     def shapes(self) -> Mapping[str, ToolShape]:
         """The shapes of all tools by tag, as the decoders want them."""

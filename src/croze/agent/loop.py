@@ -2,12 +2,14 @@
 
 import time
 
+from croze.agent.compaction import compact
 from croze.agent.exchange import exchange
 from croze.agent.host import CallHost
 from croze.agent.limits import Meter
 from croze.agent.live import Live
 from croze.agent.verdict import Patience, judge
 from croze.context.check import check_context
+from croze.text.redact import redact
 from croze.types.agent import StopReason
 from croze.types.errors import ModelError
 from croze.types.event import Body, Notice, Stopped
@@ -24,9 +26,7 @@ async def run_turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
         facts = await live.gather(live)
         if facts:
             await live.append(*facts)
-        compacted = live.policy(live.log.events, live.context(), live.budget)
-        if compacted is not None:
-            await live.append(compacted)
+        await compact(live)
         await _check(live)
         meter.steps += 1
         heard = live.log.events[-1].seq
@@ -41,6 +41,8 @@ async def run_turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
         if live.last_user > heard:
             continue
         if verdict.kind == "done":
+            if live.hooks is not None and await live.hooks.stopping(verdict.text):
+                continue
             return await stop(live, host, meter, "done", verdict.text)
         if verdict.kind == "failed":
             return await stop(live, host, meter, "failed", verdict.text)
@@ -53,7 +55,9 @@ async def run_turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
 async def _check(live: Live) -> None:
     """Hold what is about to be sent against the wires' rules; an error ends the turn, a warning is
     given once."""
-    for check in check_context(live.context(), live.budget, start=live.checked):
+    tokens = live.state().tokens
+    found = check_context(live.context(), live.budget, start=live.checked, tokens=tokens)
+    for check in (*live.invariants.take(), *found):
         if check.level == "error":
             raise ModelError(check.text, code=check.code)
         if check.code not in live.warned:
@@ -68,7 +72,7 @@ async def stop(
     """Record the end of the turn, with what has to stand `before` it in the same commit."""
     stopped = Stopped(
         reason=reason,
-        text=text,
+        text=redact(text)[0],
         steps=meter.steps,
         seconds=round(time.monotonic() - meter.started, 3),
         cost=meter.cost,

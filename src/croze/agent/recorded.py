@@ -1,30 +1,30 @@
-"""A recorded session as the parts of a live one: its log, its times and identities, its model and protocol.
+"""A recorded session as the parts of a live one: its log, its times and identities.
 
 Every event that the loop comes to is compared with the recorded one.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from croze.agent.exchange import WROTE_RESULT
 from croze.agent.resume import BREAK
-from croze.dialect.base import Decoder, Dialect, Reply
-from croze.llm.model import Model
-from croze.types.context import Context, Prompt
-from croze.types.errors import ModelError, RetriesExhausted, StoreError
+from croze.context.check import WARNINGS as CHECKS
+from croze.context.invariants import WARNINGS as EVENT_CHECKS
+from croze.tools.hooks import FACT
+from croze.types.errors import StoreError
 from croze.types.event import (
     Annotated,
     Answered,
+    BackgroundTask,
     Body,
     Event,
+    FactAdded,
     HeadSet,
+    HooksRan,
     ModelCalled,
     ModelSaid,
     Notice,
-    Retried,
     SessionOpened,
     Stopped,
     Undoing,
@@ -33,29 +33,31 @@ from croze.types.event import (
     UserSaid,
     encode_body,
 )
-from croze.types.model import ModelInfo
-from croze.types.parts import Part, Text, Thinking, ToolCall
-from croze.types.stream import (
-    CallChunk,
-    Chunk,
-    Delta,
-    FinishChunk,
-    RetryChunk,
-    TextChunk,
-    ThinkingChunk,
-    UsageChunk,
-)
-from croze.types.tool import ToolDoc, ToolShape
 
-OUTSIDE = (SessionOpened, HeadSet, UserSaid, Annotated, Answered, Undoing, Undone, Unknown)
+OUTSIDE = (
+    SessionOpened, HeadSet, UserSaid, Annotated, Answered, BackgroundTask, HooksRan, Undoing, Undone, Unknown,
+)  # fmt: skip
 """What comes from outside of the loop: taken from the record wherever it stands there."""
 
-BROKEN_OFF = ("cancelled", "steps", "seconds", "cost", "repeated")
+BROKEN_OFF = ("cancelled", "steps", "seconds", "cost", "repeated", "hook")
 """Ends of a turn that no replay can come to by itself."""
+
+FINDINGS = CHECKS | EVENT_CHECKS
+"""Codes of the notices that checks give: the record may have others than the replay comes to."""
 
 LEFT_OUT = ("seconds", "first_token", "redacted")
 """Fields that are not compared: measured durations, and that something was taken out of a reply, of
 which the record has only the rest."""
+
+
+def of_hook(fact: FactAdded) -> bool:
+    """Whether a hook told this: hooks don't run in a replay."""
+    return fact.key.startswith(FACT)
+
+
+def is_finding(body: Body | None) -> bool:
+    """Whether a check warned of this. No request depends on it, and later versions check other things."""
+    return isinstance(body, Notice) and body.level != "error" and body.code in FINDINGS
 
 
 class Diverged(StoreError):
@@ -116,17 +118,26 @@ class RecordedLog:
 
     def _is_outside(self, body: Body | None) -> bool:
         """A reply that no request asked for was imported."""
-        return isinstance(body, OUTSIDE) or (isinstance(body, ModelSaid) and not self._asked)
+        if isinstance(body, OUTSIDE) or (isinstance(body, ModelSaid) and not self._asked):
+            return True
+        return isinstance(body, FactAdded) and of_hook(body)
 
     async def append(self, *bodies: Body, durable: bool = False) -> tuple[Event, ...]:
         del durable
-        return tuple(self._accept(body) for body in bodies)
+        accepted = (self._accept(body) for body in bodies)
+        return tuple(event for event in accepted if event is not None)
 
-    def _accept(self, body: Body) -> Event:
+    def _accept(self, body: Body) -> Event | None:
+        """The recorded event that this is; None where it is a finding of a check that the record
+        doesn't have."""
         if not isinstance(body, OUTSIDE):
             self.take_outside()
-        while self._after_head and isinstance(self.peek(), Notice) and not self._next_is(body):
-            self.take()  # said of the new head when it was made
+        while self._is_of_another_time() and not self._next_is(body):
+            self.take()
+            if not isinstance(body, OUTSIDE):
+                self.take_outside()
+        if is_finding(body) and not self._next_is(body):
+            return None
         expected = self.peek()
         at = len(self.events) + 1
         if expected is None:
@@ -139,6 +150,22 @@ class RecordedLog:
         elif not self._next_is(body):
             raise Diverged(f"event {at}: {_difference(expected, body)}")
         return self.take()
+
+    def _is_of_another_time(self) -> bool:
+        """Whether the next event was said of a new head when that was made, or by a check that finds
+        more or less today."""
+        body = self.peek()
+        return isinstance(body, Notice) and (self._after_head or is_finding(body))
+
+    def take_findings(self) -> None:
+        """Take over what checks found that stands before a fact or a request: what counts from the
+        log's end comes out the same, whatever checks find today."""
+        ahead = 0
+        while is_finding(self.peek(ahead)):
+            ahead += 1
+        if isinstance(self.peek(ahead), FactAdded | ModelCalled):
+            for _ in range(ahead):
+                self.take()
 
     def _next_is(self, body: Body) -> bool:
         expected = self.peek()
@@ -166,7 +193,7 @@ class RecordedSource:
         while self._given < len(recorded):
             body = recorded[self._given].body
             self._given += 1
-            if isinstance(body, UserSaid):
+            if isinstance(body, UserSaid) or (isinstance(body, FactAdded) and of_hook(body)):
                 continue
             found = getattr(body, "message_id", None) or getattr(body, "ask_id", None)
             if isinstance(found, str):
@@ -178,173 +205,6 @@ class RecordedSource:
         them in the order in which the calls stand."""
         self._calls += 1
         return f"{self._calls:09d}"
-
-
-@dataclass(slots=True)
-class RecordedDialect:
-    """A protocol whose decoder gives the calls of a reply the ids that they have in the record."""
-
-    dialect: Dialect
-    log: RecordedLog
-    name: Literal["xml", "native"] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.name = self.dialect.name
-
-    def advertise(self, core: Sequence[ToolDoc], others: Sequence[ToolDoc]) -> str:
-        return self.dialect.advertise(core, others)
-
-    def describe(self, tools: Sequence[ToolDoc]) -> str:
-        return self.dialect.describe(tools)
-
-    def example(self, name: str, args: Mapping[str, object]) -> str:
-        return self.dialect.example(name, args)
-
-    def encode(self, context: Context, *, prefill: bool = False) -> Prompt:
-        return self.dialect.encode(context, prefill=prefill)
-
-    def decoder(self, tools: Mapping[str, ToolShape], new_id: Callable[[], str]) -> Decoder:
-        return RecordedDecoder(self.dialect.decoder(tools, new_id), self.log)
-
-
-@dataclass(slots=True)
-class RecordedDecoder:
-    """The protocol's decoder, with the recorded ids."""
-
-    decoder: Decoder
-    log: RecordedLog
-    halted: bool = False
-
-    def feed(self, chunk: Chunk) -> list[Delta]:
-        deltas = self.decoder.feed(chunk)
-        self.halted = self.decoder.halted
-        return deltas
-
-    def finish(self, *, cut: bool) -> Reply:
-        reply = self.decoder.finish(cut=cut)
-        said = self.log.ahead()
-        if not isinstance(said, ModelSaid):
-            return reply
-        if said.metadata.get(WROTE_RESULT):
-            reply = msgspec.structs.replace(reply, problem=WROTE_RESULT)
-        ids = [part.id for part in said.parts if isinstance(part, ToolCall)]
-        if len(ids) != len(reply.calls):
-            return reply  # the comparison will say what differs
-        left = iter(ids)
-        parts = (
-            msgspec.structs.replace(part, id=next(left)) if isinstance(part, ToolCall) else part
-            for part in reply.parts
-        )
-        return msgspec.structs.replace(reply, parts=tuple(parts))
-
-
-class RecordedModel:
-    """Encodes as the real model does; what it says comes from the record. `on_reply` is told how many
-    continuations a reply has there."""
-
-    def __init__(
-        self,
-        encoder: Model,
-        log: RecordedLog,
-        *,
-        native: bool,
-        on_reply: Callable[[int], None],
-    ) -> None:
-        self._encoder = encoder
-        self._log = log
-        self._native = native
-        self._on_reply = on_reply
-
-    @property
-    def info(self) -> ModelInfo:
-        return self._encoder.info
-
-    def encode(self, prompt: Prompt) -> bytes:
-        return self._encoder.encode(prompt)
-
-    async def stream(self, body: bytes) -> AsyncGenerator[Chunk, None]:
-        del body  # its hash has been compared when the request was recorded
-        log = self._log
-        log.take_outside()
-        while isinstance(retried := log.peek(), Retried):
-            yield RetryChunk(retried.attempt, retried.delay, retried.error, retried.message)
-            log.take_outside()
-        said = log.peek()
-        if isinstance(said, ModelSaid):
-            if said.continues is None:
-                self._on_reply(self._continuations())
-            for chunk in _chunks(said, log.events, native=self._native):
-                yield chunk
-            if said.partial:
-                raise self._failure(len(log.events) + 1)
-        else:
-            raise self._failure(len(log.events))
-
-    def _continuations(self) -> int:
-        count = 0
-        for event in self._log.recorded[len(self._log.events) + 1 :]:
-            if isinstance(event.body, ModelSaid):
-                if event.body.continues is None:
-                    break
-                count += 1
-            elif isinstance(event.body, Stopped):
-                break
-        return count
-
-    def _failure(self, at: int) -> BaseException:
-        for event in self._log.recorded[at:]:
-            match event.body:
-                case Notice(level="error") as notice:
-                    kind = RetriesExhausted if notice.code == "retries_exhausted" else ModelError
-                    hint = str(notice.params.get("hint", ""))
-                    return kind(notice.text, code=notice.code, hint=hint)
-                case Notice(code="tools_refused") as notice:
-                    return ModelError(str(notice.params.get("error", "")), tools_refused=True)
-                case Stopped() | ModelCalled() | UserSaid():
-                    break
-                case _:
-                    pass
-        return Ended()
-
-    async def aclose(self) -> None:
-        await self._encoder.aclose()
-
-
-def _chunks(said: ModelSaid, before: Sequence[Event], *, native: bool) -> list[Chunk]:
-    """The recorded reply as a model's stream; of a joined one only what the model went on with."""
-    chunks: list[Chunk] = []
-    index = 0
-    skip = 0
-    if said.joined:
-        for event in reversed(before):
-            if isinstance(event.body, ModelSaid):
-                skip = sum(len(_verbatim(part)) for part in event.body.parts)
-                break
-    for part in said.parts:
-        match part:
-            case Thinking():
-                chunks.append(ThinkingChunk(text=part.text, opaque=part.opaque))
-            case ToolCall() if native:
-                chunks.append(CallChunk(index, part.provider_id, part.name, part.raw))
-                index += 1
-            case Text() | ToolCall():
-                text = _verbatim(part)
-                skipped = min(skip, len(text))
-                skip -= skipped
-                if text[skipped:]:
-                    chunks.append(TextChunk(text[skipped:]))
-            case _:
-                pass
-    chunks.append(UsageChunk(said.usage))
-    if said.finish is not None:
-        chunks.append(FinishChunk(said.finish))
-    return chunks
-
-
-def _verbatim(part: Part) -> str:
-    if isinstance(part, Text):
-        return part.text
-    return part.raw if isinstance(part, ToolCall) else ""
 
 
 def _name(body: Body) -> str:

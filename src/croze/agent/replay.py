@@ -5,14 +5,18 @@ and so is the hash of every request's bytes. Nothing is executed and no network 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from croze.agent.live import Gather, Live
+from croze.agent.compaction import ASKED, compact_asked
+from croze.agent.live import Gather, Heard, Live
 from croze.agent.recorded import Diverged, Ended, RecordedLog
 from croze.agent.resume import repairs
+from croze.context.law import SKIPPED
 from croze.tools.approve import Approver
 from croze.tools.registry import Registry
 from croze.tools.run import Host, Outcome
 from croze.types.event import (
+    Event,
     FactAdded,
+    HooksRan,
     ModelCalled,
     ModelSaid,
     Notice,
@@ -20,7 +24,16 @@ from croze.types.event import (
     Stopped,
     ToolReturned,
 )
-from croze.types.parts import ToolCall
+from croze.types.parts import Part, ToolCall
+
+IN_TURN = ("main", "summary")
+"""Purposes of the requests that the loop itself makes."""
+
+REFUSALS = ("not_allowed", "refused", "blocked_by_hook")
+"""Codes of the results of calls that were not let run."""
+
+GATHERED = frozenset({SKIPPED})
+"""Codes of the notices that come with gathered facts; others are the loop's own."""
 
 
 async def replay(live: Live, log: RecordedLog, turn: Callable[[], Awaitable[Stopped]]) -> int:
@@ -34,10 +47,14 @@ async def replay(live: Live, log: RecordedLog, turn: Callable[[], Awaitable[Stop
                 break
             case ToolReturned():
                 await _take_repairs(live, log)
+            case Notice(code=code) if code == ASKED:
+                await _compact(live, log)
             case Stopped() | Notice() | Retried():
                 log.take()
                 live.fold()
-            case ModelCalled(purpose=purpose) | ModelSaid(purpose=purpose) if purpose != "main":
+            case ModelCalled(purpose=purpose) | ModelSaid(purpose=purpose) if (
+                purpose not in IN_TURN
+            ):
                 log.take()  # asked aside, between turns
                 live.fold()
             case _:
@@ -49,10 +66,22 @@ async def replay(live: Live, log: RecordedLog, turn: Callable[[], Awaitable[Stop
 
 
 def requests(log: RecordedLog) -> int:
-    """How many requests of the conversation have been rebuilt."""
+    """How many requests have been rebuilt: those of the conversation and those for its summaries."""
     return sum(
-        isinstance(event.body, ModelCalled) and event.body.purpose == "main" for event in log.events
+        isinstance(event.body, ModelCalled) and event.body.purpose in IN_TURN
+        for event in log.events
     )
+
+
+async def _compact(live: Live, log: RecordedLog) -> None:
+    """What the user asked for between turns, unless it was broken off."""
+    try:
+        done = await compact_asked(live)
+    except Ended:
+        live.fold()
+        return
+    if done is None:
+        raise Diverged(f"event {len(log.events) + 1}: the record makes the context smaller")
 
 
 async def _take_repairs(live: Live, log: RecordedLog) -> None:
@@ -66,16 +95,68 @@ async def _take_repairs(live: Live, log: RecordedLog) -> None:
 def recorded_gather(log: RecordedLog) -> Gather:
     """Facts as the record has them: those that stand before the next request."""
 
-    async def gather(_live: Live) -> list[FactAdded]:
+    async def gather(_live: Live) -> list[FactAdded | Notice]:
         log.take_outside()
-        facts: list[FactAdded] = []
+        log.take_findings()
+        found: list[FactAdded | Notice] = []
         for event in log.recorded[len(log.events) :]:
-            if not isinstance(event.body, FactAdded):
+            body = event.body
+            if isinstance(body, FactAdded) or (isinstance(body, Notice) and body.code in GATHERED):
+                found.append(body)
+            else:
                 break
-            facts.append(event.body)
-        return facts
+        return found
 
     return gather
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedHooks:
+    """Hooks that don't run: what they did stands in the record."""
+
+    live: Live
+    log: RecordedLog
+
+    def start(self, source: str) -> None:
+        del source
+
+    async def said(self, parts: Sequence[Part]) -> Heard:
+        del parts
+        return Heard()
+
+    async def stopping(self, answer: str) -> bool:
+        del answer
+        if not isinstance(self.log.ahead(), Stopped):
+            self.log.take_outside()
+            self.live.fold()
+        return held_since_reply(self.log.events)
+
+    async def compacting(self, trigger: str) -> None:
+        del trigger
+        self.log.take_outside()
+        self.live.fold()
+
+    def notify(self, message: str) -> None:
+        del message
+
+    async def end(self, reason: str) -> None:
+        del reason
+
+    def halted(self) -> str:
+        return ""
+
+
+def held_since_reply(events: Sequence[Event]) -> bool:
+    """Whether hooks held off the end of the turn after the newest reply."""
+    for event in reversed(events):
+        match event.body:
+            case ModelSaid(purpose="main"):
+                return False
+            case HooksRan(point="Stop" | "SubagentStop", decision="deny"):
+                return True
+            case _:
+                pass
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +189,5 @@ class RecordedCalls:
             kind = registry.get(result.name)
             if kind is not None and kind.doc.ends_turn and result.ok:
                 ended = result
-        refused = sum(result.code in ("not_allowed", "refused") for result in results)
+        refused = sum(result.code in REFUSALS for result in results)
         return Outcome(results=tuple(results), ended=ended, refused=refused)

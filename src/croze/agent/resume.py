@@ -33,6 +33,11 @@ BREAK = Notice(
 """Stands where a turn broke off that never stopped: what follows is another turn's."""
 
 
+def used(events: Sequence[Event]) -> bool:
+    """Whether anything was ever said in this log."""
+    return any(isinstance(event.body, UserSaid) for event in events)
+
+
 def unpaired(events: Sequence[Event]) -> list[tuple[ToolCall, bool]]:
     """The calls of the log that have no result, oldest first; True where the call had begun.
 

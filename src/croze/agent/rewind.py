@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from croze.agent.resume import repairs
 from croze.agent.undo import History, Plan, history, plan_redo, plan_undo
@@ -43,8 +44,7 @@ class UndoConflict(CrozeError):
     code = "undo_conflict"
 
 
-@dataclass(frozen=True, slots=True)
-class Rewound:
+class Rewound(Struct, frozen=True):
     """What an undo or redo did. `lost` paths could not be put back because nobody has their old
     content; `left` were changed after an interruption and stay as they are. `completed` says that this
     was an interrupted operation."""

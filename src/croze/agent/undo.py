@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from croze.text.tokens import estimate
 from croze.types.errors import UsageError
@@ -42,8 +43,7 @@ class Turn:
     calls: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """The files that one call changed, and the turn that it belongs to."""
 
     call_id: str
@@ -52,8 +52,7 @@ class Changed:
     changes: tuple[FileChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What happened to one path: hashes and modes before and after."""
 
     path: str
@@ -65,8 +64,7 @@ class Effect:
     made: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One undo that can be redone: what it did, and how everything stood before it."""
 
     undoing: Undoing
@@ -188,8 +186,7 @@ def effects(change: FileChange) -> list[Effect]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """What several changes amount to, by path; `broken` are paths that somebody else changed between
     two of them."""
 
@@ -221,8 +218,7 @@ def total(changes: Iterable[FileChange]) -> Sum:
     return Sum(found, tuple(broken))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What an undo or redo is to do. `lost` are paths whose old content nobody has, `broken` those that
     somebody else changed between two of the calls."""
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
 from croze.agent.exchange import Said
 from croze.tools.run import Outcome
 from croze.types.agent import AgentSpec
@@ -25,8 +27,7 @@ WROTE_RESULT = (
 DEMAND = "If the task is done, report it with attempt_completion; else go on with a tool call."
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """`go` on (after telling the model `text`, where there is any), `done`, or `failed`."""
 
     kind: Literal["go", "done", "failed"]

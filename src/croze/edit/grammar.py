@@ -32,6 +32,10 @@ class Node(Protocol):
     @property
     def type(self) -> str: ...
     @property
+    def start_byte(self) -> int: ...
+    @property
+    def end_byte(self) -> int: ...
+    @property
     def start_point(self) -> tuple[int, int]: ...
     @property
     def end_point(self) -> tuple[int, int]: ...
@@ -55,11 +59,37 @@ def language(path: str) -> str:
 
 def parse(text: str, name: str) -> Node | None:
     """The tree of `text` in a language, None where its grammar isn't installed."""
+    return parse_bytes(text.encode("utf-8", "surrogatepass"), name)
+
+
+def parse_bytes(data: bytes, name: str) -> Node | None:
+    """The tree of a text in UTF-8, None where its grammar isn't installed."""
     parser = _parser(name)
     if parser is None:
         return None
-    root: Node = parser.parse(text.encode("utf-8", "surrogatepass")).root_node
+    root: Node = parser.parse(data).root_node
     return root
+
+
+def matches(root: Node, name: str, patterns: str) -> list[dict[str, list[Node]]]:
+    """What a query of tree-sitter finds in a tree of the same language: the captured nodes of each match
+    by the capture's name."""
+    return [captured for _, captured in _cursor(name, patterns).matches(root)]
+
+
+def captured(root: Node, name: str, patterns: str) -> dict[str, list[Node]]:
+    """All nodes that a query captures, by the captures' names."""
+    found: dict[str, list[Node]] = _cursor(name, patterns).captures(root)
+    return found
+
+
+def _cursor(name: str, patterns: str) -> Any:
+    return import_module("tree_sitter").QueryCursor(_query(name, patterns))
+
+
+@cache
+def _query(name: str, patterns: str) -> Any:
+    return import_module("tree_sitter").Query(_parser(name).language, patterns)
 
 
 @cache

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from croze.text.regex import Regex
+
 _LEADERS = ("{/*", "<!--", "/*", "//", "--", "#", ";", "%", '"""', "'''")
 _TRAILERS = ("*/}", "-->", "*/", '"""', "'''")
 
@@ -16,12 +18,12 @@ _STATE = (
     r"(?:(?:is|are|stays?|remains?|kept|left|to)\s+)*"
     r"(?:unchanged|the\s+same|as\s+before|as\s+is|as-is|omitted|untouched|elided|unmodified)"
 )
-_WORDS = re.compile(
+_WORDS = Regex(
     r"\b(?:existing|rest|remainder|remaining|unchanged|same|other|previous|omitted|original|keep|kept|"
     r"elided|snip|truncated|etc|more|code|lines|as before)\b",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(
+_PLAIN = Regex(
     rf"""(?:
       existing\s+{_SUBJECT}(?:\s+(?:here|above|below|goes\s+here|{_STATE}))*
     | (?:the\s+)?(?:rest|remainder)\s+of\s+{_SUBJECT}(?:\s+(?:here|{_STATE}))*
@@ -32,7 +34,7 @@ _PLAIN = re.compile(
     )[.!]*""",
     re.IGNORECASE | re.VERBOSE,
 )
-_INLINE = re.compile(
+_INLINE = Regex(
     r"(?:\.{3}|…)[ \t]*(?:\w+[ \t]+){0,3}(?:existing|unchanged|rest|remaining)\b[^.\n…]{0,60}(?:\.{3}|…)",
     re.IGNORECASE,
 )

@@ -165,8 +165,10 @@ class AnthropicModel:
 
 
 def frame(role: Role, blocks: Sequence[Any]) -> bytes:
-    """A message whose content comes last, so a marker can be put behind its last block."""
-    return b'{"role":"' + role.encode() + b'","content":' + to_json(blocks) + b"}"
+    """A message whose content comes last, so a marker can be put behind its last block. There is no
+    system message amid the conversation here: it goes as the user's."""
+    shown = b"assistant" if role == "assistant" else b"user"
+    return b'{"role":"' + shown + b'","content":' + to_json(blocks) + b"}"
 
 
 def static_length(messages: Sequence[Message]) -> int:
@@ -186,7 +188,7 @@ def marked(messages: Sequence[Message]) -> set[int]:
     ends = {static_length(messages) - 1} - {-1}
     users = 0
     for index in range(len(messages) - 1, -1, -1):
-        if messages[index].role == "user":
+        if messages[index].role != "assistant":
             ends.add(index)
             users += 1
             if users == 2:

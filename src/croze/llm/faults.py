@@ -20,12 +20,13 @@ from typing import Any
 import msgspec
 
 from croze.llm.providers import known_provider
+from croze.text.regex import Regex
 from croze.types.errors import ModelError
 
 MAX_MESSAGE = 600
 """Characters of a provider's own message that are shown."""
 
-_OVERFLOW = re.compile(
+_OVERFLOW = Regex(
     r"context.?(length|window|size)[ _-]?exceed|exceed\w*.{0,60}context.?(length|window|size|limit)"
     r"|maximum context length|prompt is too long|input is too long|input token count.{0,40}exceeds"
     r"|maximum prompt length|reduce the length of the (messages|prompt|input)"
@@ -33,14 +34,14 @@ _OVERFLOW = re.compile(
     r"|input length.{0,60}exceed|request_too_large|too many tokens in the (prompt|input)",
     re.IGNORECASE | re.DOTALL,
 )
-_TOOLS_REFUSED = re.compile(
+_TOOLS_REFUSED = Regex(
     r"(\btools?\b|tool[ _-](use|choice|call\w*)|function[ _-]call\w*)[^.]{0,60}?"
     r"(not (be )?(support|available|enabled|allowed)|unsupported|requires? --)"
     r"|(not support|n['’]t support|unsupported|no endpoints found that support|without support for)"
     r"[^.]{0,40}?(\btools?\b|tool[ _-](use|choice|call\w*)|function[ _-]call\w*)",
     re.IGNORECASE,
 )
-_QUOTA = re.compile(
+_QUOTA = Regex(
     r"insufficient_quota|insufficient.{0,10}(balance|credit|funds)|billing|credit balance|exceeded your current quota",
     re.IGNORECASE,
 )

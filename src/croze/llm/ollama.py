@@ -108,6 +108,9 @@ class OllamaModel:
     def _message(self, message: Message) -> bytes:
         if message.role == "assistant":
             return to_json(self._assistant(message))
+        if message.role == "system" and self._info.mid_system:
+            text = joined_text([part.text for part in message.parts if isinstance(part, Text)])
+            return to_json({"role": "system", "content": text or EMPTY_TEXT})
         return b",".join(to_json(m) for m in self._user(message))
 
     def _assistant(self, message: Message) -> dict[str, Any]:

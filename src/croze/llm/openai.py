@@ -113,6 +113,9 @@ class OpenAIModel:
     def _message(self, message: Message) -> bytes:
         if message.role == "assistant":
             return to_json(self._assistant(message))
+        if message.role == "system" and self._info.mid_system:
+            text = joined_text([part.text for part in message.parts if isinstance(part, Text)])
+            return to_json({"role": "system", "content": text or EMPTY_TEXT})
         encoded = [to_json(m) for m in self._user(message)]
         return b",".join(encoded)
 

@@ -23,7 +23,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     model that is taken when nothing but a key is given. `names` matches bare model names that can only
     be its own, `prefill` the models that go on with a last assistant message (both regular expressions
     for a name's start, empty for none). `tools` is false where function calling over this wire is
-    not complete. `local` providers run on the user's machine; `num_ctx` says that the window is set by
+    not complete. `mid_system` says that its own documentation allows system messages amid the conversation.
+    `local` providers run on the user's machine; `num_ctx` says that the window is set by
     that option of a request.
     """
 
@@ -37,6 +38,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     names: str = ""
     prefill: str = ""
     tools: bool = True
+    mid_system: bool = False
     local: bool = False
     num_ctx: bool = False
 
@@ -68,6 +70,8 @@ PROVIDERS: tuple[Provider, ...] = (
         keys=("OPENAI_API_KEY",),
         default="gpt-5.4",
         names=r"gpt-(?!oss)|chatgpt-|codex-|o[134](-|$)|text-embedding-(3|ada)",
+        # https://platform.openai.com/docs/api-reference/chat/create: messages of any role in any order
+        mid_system=True,
     ),
     Provider(
         id="google",

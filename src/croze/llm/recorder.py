@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
+import msgspec
+
 from croze.llm.model import Model
 from croze.llm.script import (
     Failure,
@@ -15,6 +17,7 @@ from croze.llm.script import (
     ScriptedRetry,
     dump_reply,
 )
+from croze.text.redact import redact, redact_value
 from croze.types.context import Prompt
 from croze.types.errors import ModelError, UsageError
 from croze.types.model import ModelInfo, Usage
@@ -65,7 +68,7 @@ class RecordingModel:
             error = caught
             raise
         finally:
-            self._items.append(dump_reply(tape.reply(error)))
+            self._items.append(dump_reply(_redacted(tape.reply(error))))
             self._write()
 
     def _write(self) -> None:
@@ -87,6 +90,27 @@ class RecordingModel:
                 code="recording",
                 path=str(self._path),
             ) from error
+
+
+def _redacted(reply: ScriptedReply) -> ScriptedReply:
+    """The reply as it is written: a script is a file that people pass on."""
+
+    def part(one: ScriptedPart) -> ScriptedPart:
+        call, retry = one.call, one.retry
+        return msgspec.structs.replace(
+            one,
+            text=one.text and redact(one.text)[0],
+            thinking=one.thinking and redact(one.thinking)[0],
+            call=call and msgspec.structs.replace(call, args=redact_value(call.args)[0]),
+            retry=retry and msgspec.structs.replace(retry, message=redact(retry.message)[0]),
+        )
+
+    error = reply.error
+    return msgspec.structs.replace(
+        reply,
+        parts=tuple(map(part, reply.parts)),
+        error=error and msgspec.structs.replace(error, message=redact(error.message)[0]),
+    )
 
 
 class Tape:

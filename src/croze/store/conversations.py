@@ -183,6 +183,9 @@ class Conversations:
                 leases.enter_context(self._store.hold(member))
             candidates = await self._store.database.aside(remove)
         await self._store.database.aside(tidy)
+        if self._store.folder is not None:
+            for member in members:
+                (self._store.folder / "transcripts" / f"{member}.jsonl").unlink(missing_ok=True)
 
     async def search(
         self, text: str, *, limit: int = 20, include_children: bool = False

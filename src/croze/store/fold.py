@@ -228,7 +228,8 @@ class Fold:
                 },
             )
         )
-        self._by_id.setdefault(returned.call_id, self._shown[-1])
+        for name in (returned.call_id, returned.message_id):  # a late fact may name it by either
+            self._by_id.setdefault(name, self._shown[-1])
 
     def _annotate(self, late: Annotated) -> None:
         if late.target is None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from croze.store import rows
 from croze.store.db import ENGINE_ERRORS, transaction
 from croze.store.fold import content_of, text_of
+from croze.text.regex import Regex
 from croze.types.conversation import SearchHit
 from croze.types.event import (
     Annotated,
@@ -28,7 +29,7 @@ RESULT_LENGTH = 2_000
 """Characters of a tool's result that are indexed."""
 SNIPPET = 80
 
-_CJK = re.compile(
+_CJK = Regex(
     "([\u2e80-\u2fdf\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])"
 )
 _INSERT = "INSERT INTO search(rowid, text) VALUES(?, ?)"

@@ -7,7 +7,15 @@ from msgspec import Struct
 Mode = Literal["plan", "ask", "auto-edit", "full"]
 Sandbox = Literal["read-only", "workspace", "off"]
 StopReason = Literal[
-    "done", "cancelled", "steps", "seconds", "cost", "repeated", "failed", "retries_exhausted"
+    "done",
+    "cancelled",
+    "steps",
+    "seconds",
+    "cost",
+    "repeated",
+    "hook",
+    "failed",
+    "retries_exhausted",
 ]
 
 
@@ -28,7 +36,10 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """An agent as a value. `tools` None means all; `core` None means the default core.
 
     `dialect` is xml, native or auto. `demand_completion` asks for `attempt_completion` (at most three
-    reminders) instead of taking a reply without a call as done.
+    reminders) instead of taking a reply without a call as done. `policy` says when and how the context
+    is made smaller; `zone` above what size, as the user wrote it (`80k`, `0.5`, `auto`), `low` and `gain`
+    to what share of it and by how much at least. A session that was opened before there were policies
+    has no zone.
     """
 
     name: str = "main"
@@ -40,5 +51,8 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     isolation: Literal["shared", "worktree", "task"] = "shared"
     limits: Limits = Limits()
     policy: str = "batch"
+    zone: str = ""
+    low: float = 0.5
+    gain: float = 0.1
     demand_completion: bool = False
     include_rules: bool = False

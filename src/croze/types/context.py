@@ -8,7 +8,7 @@ from croze.types.parts import Part
 from croze.types.tool import ToolDoc
 
 Layer = Literal["system", "documentation", "history", "current"]
-Role = Literal["user", "assistant"]
+Role = Literal["user", "assistant", "system"]
 
 
 class Message(Struct, frozen=True, eq=False, weakref=True):
@@ -16,6 +16,7 @@ class Message(Struct, frozen=True, eq=False, weakref=True):
     what is derived from it (its encoded bytes) can be kept by identity.
 
     `key` is the sequence number of the span's first event; `last` of its last. `tokens` is an estimate.
+    The role `system` is a summary's, amid the history; a wire that can't say so sends it as the user's.
     """
 
     key: int

@@ -12,10 +12,16 @@ import msgspec
 from msgspec import Struct, field
 
 from croze.types.agent import AgentSpec, StopReason
+from croze.types.asking import Answered as Answered
+from croze.types.asking import Asked as Asked
+from croze.types.asking import AskedPart as AskedPart
+from croze.types.background import BackgroundTask as BackgroundTask
+from croze.types.hook import HookRun as HookRun
+from croze.types.hook import HooksRan as HooksRan
 from croze.types.model import Cost, ModelInfo, Usage
-from croze.types.parts import Part
+from croze.types.parts import Image, Part
 from croze.types.stream import FinishReason
-from croze.types.tool import Access, FileChange, View
+from croze.types.tool import Access, FileChange, Look, View
 
 
 class SessionOpened(Struct, frozen=True, omit_defaults=True):
@@ -58,7 +64,7 @@ class FactAdded(Struct, frozen=True, omit_defaults=True):
     """Something that was observed and is told to the model from here on: rules, a tree, the date.
 
     `key` names the fact; a later fact with the same key is news of it. `reply` makes it a user/assistant
-    pair (the documentation layer).
+    pair (the documentation layer). `data` is for programs; the model doesn't see it.
     """
 
     key: str
@@ -70,11 +76,13 @@ class FactAdded(Struct, frozen=True, omit_defaults=True):
     origin: str = ""
     reply: str = ""
     tokens: int = 0
+    data: dict[str, Any] = field(default_factory=dict)
 
 
 class ModelCalled(Struct, frozen=True, omit_defaults=True):
     """A request is about to be sent. With the log up to `history` and the head it can be rebuilt:
-    `body` is the SHA-256 of the request's bytes, `rolling` a digest of its projected messages."""
+    `body` is the SHA-256 of the request's bytes, `rolling` a digest of its projected messages. `info` is
+    the model asked where that isn't the head's."""
 
     step: int
     model: str
@@ -87,6 +95,7 @@ class ModelCalled(Struct, frozen=True, omit_defaults=True):
     size: int
     purpose: str = "main"
     prefill: bool = False
+    info: ModelInfo | None = None
 
 
 class Retried(Struct, frozen=True, omit_defaults=True):
@@ -137,7 +146,8 @@ class ToolStarted(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolReturned(Struct, frozen=True, omit_defaults=True):
-    """A call's outcome. Every call of the log gets exactly one (an interrupted one too)."""
+    """A call's outcome. Every call of the log gets exactly one (an interrupted one too). Where `text`
+    leaves something out, `whole` names the blob (one of `blobs`) that holds all of it."""
 
     call_id: str
     message_id: str
@@ -154,30 +164,9 @@ class ToolReturned(Struct, frozen=True, omit_defaults=True):
     digest: str = ""
     seconds: float | None = None
     tokens: int = 0
-
-
-class Asked(Struct, frozen=True, omit_defaults=True):
-    """A question to the user: an approval of a call or a question that the agent asked."""
-
-    ask_id: str
-    kind: Literal["approval", "question"]
-    text: str
-    call_id: str = ""
-    options: tuple[str, ...] = ()
-    view: View | None = None
-    rule: str = ""
-
-
-class Answered(Struct, frozen=True, omit_defaults=True):
-    """The answer: for approvals once, always or no, with the user's `note`; else its text.
-
-    `by` says who decided: the user, a rule, the mode, or headless where no user is present.
-    """
-
-    ask_id: str
-    answer: str
-    note: str = ""
-    by: Literal["user", "rule", "mode", "headless"] = "user"
+    whole: str = ""
+    look: Look | None = None
+    images: tuple[Image, ...] = ()
 
 
 class FilesChanged(Struct, frozen=True, omit_defaults=True):
@@ -231,19 +220,43 @@ class Undoing(Struct, frozen=True, omit_defaults=True):
     then: Undone
 
 
-class Compacted(Struct, frozen=True, omit_defaults=True):
-    """The context changes shape here: messages replaced by a stub, hidden, or summarised.
+class MessagesMarked(Struct, frozen=True, omit_defaults=True):
+    """The messages that the model itself has let go of, all of them as they stand from here on (full
+    ids). Marking changes no byte of the context; a compaction does that when it pays."""
 
-    `replaced` maps a call or message id to the text that stands for it; `hidden` lists message ids.
+    ids: tuple[str, ...]
+
+
+class Compacted(Struct, frozen=True, omit_defaults=True):
+    """The context changes shape here: what each field names stands so from here on, and what earlier
+    events named goes on standing as they said.
+
+    `replaced` maps a call or message id to the text that stands for it. `digested` names calls whose
+    result stands as its stored digest. `cut` maps a call id to the arguments that are shortened and the
+    text that stands for each. `hidden` lists message ids that are gone; a call and its result go together.
+
+    `summary` stands for the history up to the event `until`: replies, results and facts of it are gone,
+    the user's messages, the documentation and the messages of `pinned` stay, byte for byte, above the
+    summary. A later summary stands in place of an earlier one. `receipt` is the account that the log
+    itself gives of what was done there; it is shown below the summary.
+
+    `tokens_before` and `tokens_after` are what the provider would count for the whole request;
+    `figures` are the numbers that the decision was made by (calls_left, freed, behind, break_even …).
     """
 
     policy: str
     reason: str
     replaced: dict[str, str] = field(default_factory=dict)
+    digested: tuple[str, ...] = ()
+    cut: dict[str, dict[str, str]] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    until: int = 0
+    pinned: tuple[str, ...] = ()
     summary: str = ""
+    receipt: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 class Annotated(Struct, frozen=True, omit_defaults=True):
@@ -298,10 +311,13 @@ Body = (
     | ToolReturned
     | Asked
     | Answered
+    | HooksRan
     | FilesChanged
     | TodoSet
+    | BackgroundTask
     | Undoing
     | Undone
+    | MessagesMarked
     | Compacted
     | Annotated
     | Notice

@@ -45,7 +45,8 @@ class ModelInfo(Struct, frozen=True, omit_defaults=True):
     """One model: `provider:model` is its full name.
 
     `window` and `max_output` are in tokens. `known` is false where defaults stand in for facts.
-    `source` says where the facts come from (catalogue, user, server, default).
+    `source` says where the facts come from (catalogue, user, server, default). `mid_system`: a system
+    message may stand amid the conversation.
     """
 
     provider: str
@@ -58,6 +59,7 @@ class ModelInfo(Struct, frozen=True, omit_defaults=True):
     vision: bool = False
     reasoning: bool = False
     prefill: bool = False
+    mid_system: bool = False
     known: bool = True
     source: str = "catalogue"
     base_url: str = ""

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct, field
 
-from croze.types.event import TodoItem
+from croze.types.background import BackgroundState
+from croze.types.event import AskedPart, HookRun, TodoItem
 from croze.types.tool import FileChange
 
 VERSION = 1
@@ -90,12 +91,16 @@ class FollowUpQuestionObject(_Object, frozen=True, tag="follow_up_question"):
 
 
 class ApprovalAskedObject(_Object, frozen=True, tag="approval_asked"):
-    """A call waits for an answer; `rule` is the one that "always" would add."""
+    """A call waits for an answer; `rule` is the one that "always" would add. `access` is its class, `parts`
+    are a command's simple commands with why they need the answer, `cwd` is where it would run."""
 
     ask_id: str
     call_id: str
     text: str
     rule: str = ""
+    access: str = ""
+    parts: tuple[AskedPart, ...] = ()
+    cwd: str = ""
 
 
 class ApprovalGivenObject(_Object, frozen=True, tag="approval_given"):
@@ -165,6 +170,17 @@ class PrunedObject(_Object, frozen=True, tag="pruned"):
     tokens_after: int
 
 
+class HookObject(_Object, frozen=True, tag="hook"):
+    """The user's hooks ran at a point (PreToolUse, Stop …). `decision` is empty, allow, ask or deny; `runs`
+    says of each how it ended and what it tells the user."""
+
+    point: str
+    call_id: str
+    decision: str
+    reason: str
+    runs: tuple[HookRun, ...]
+
+
 class FileChangedObject(_Object, frozen=True, tag="file_changed"):
     call_id: str
     change: FileChange
@@ -172,6 +188,22 @@ class FileChangedObject(_Object, frozen=True, tag="file_changed"):
 
 class TodoChangedObject(_Object, frozen=True, tag="todo_changed"):
     items: tuple[TodoItem, ...]
+
+
+class BackgroundTaskObject(_Object, frozen=True, tag="background_task"):
+    """A program beside the conversation was started (`running`) or is over: ended by itself, killed by
+    the agent, closed with its conversation, lost with a croze that was killed. `size` is in bytes."""
+
+    task_id: str
+    kind: Literal["command", "terminal"]
+    command: str
+    state: BackgroundState
+    exit_code: int | None = None
+    signal: str | None = None
+    error: str = ""
+    seconds: float | None = None
+    size: int = 0
+    last: str = ""
 
 
 class InterruptedObject(_Object, frozen=True, tag="interrupted"):
@@ -226,8 +258,10 @@ Outward: TypeAlias = (
     | WindowChangeObject
     | SummaryObject
     | PrunedObject
+    | HookObject
     | FileChangedObject
     | TodoChangedObject
+    | BackgroundTaskObject
     | InterruptedObject
     | StoppedObject
     | ResultObject

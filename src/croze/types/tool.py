@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from croze.types.parts import Image
+
 
 class Access(Struct, frozen=True, omit_defaults=True):
     """What a call touches. A call that only reads may run beside others and is never asked about."""
@@ -48,12 +50,37 @@ class FileChange(Struct, frozen=True, omit_defaults=True):
     lost: bool = False
 
 
+class Look(Struct, frozen=True, omit_defaults=True):
+    """What a call that only looked was shown, and what the run's shared cache spared it.
+
+    `key` is `read:` or `list:` and the path; `digest` tells one content of it from another. The lines
+    `first` to `last` stand whole in the result (0: none do). `hit`: the disk was asked for no more than
+    the stat. `unchanged` is the message that shows the same, where the result refers to that instead of
+    showing it again; `saved` is the estimate of tokens that this spared.
+    """
+
+    key: str
+    digest: str = ""
+    first: int = 0
+    last: int = 0
+    hit: bool = False
+    unchanged: str = ""
+    saved: int = 0
+
+    def covers(self, other: "Look") -> bool:
+        """Whether this shows everything that `other` shows, with the same content."""
+        same = self.key == other.key and self.digest == other.digest != ""
+        return same and 0 < self.first <= other.first and other.last <= self.last
+
+
 class ToolResult(Struct, frozen=True, omit_defaults=True):
     """The outcome of a call, for three audiences.
 
     `message` (one line) and `text` are for the model, `view` for the user, `data` (JSON values) for
     programs. `code` is the error code where `ok` is false. `truncated` says what was left out and how
     to get it. `observed` maps workspace-relative paths to the SHA-256 that the agent has now seen.
+    `whole` is all of the text where `text` is only a part of it and the rest can be read again.
+    `images` are shown to a model that sees them, below the text; `image_tokens` is what they cost.
     """
 
     ok: bool
@@ -63,8 +90,12 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
     data: Any = None
     code: str | None = None
     truncated: str | None = None
+    whole: str = ""
     observed: dict[str, str] = field(default_factory=dict)
     blobs: tuple[str, ...] = ()
+    look: Look | None = None
+    images: tuple[Image, ...] = ()
+    image_tokens: int = 0
 
 
 class ToolExample(Struct, frozen=True):

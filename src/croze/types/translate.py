@@ -6,11 +6,14 @@ from croze.types.event import (
     Annotated,
     Answered,
     Asked,
+    BackgroundTask,
     Compacted,
     Event,
     FactAdded,
     FilesChanged,
     HeadSet,
+    HooksRan,
+    MessagesMarked,
     ModelCalled,
     ModelSaid,
     Notice,
@@ -29,11 +32,13 @@ from croze.types.model import Cost, Usage
 from croze.types.outward import (
     ApprovalAskedObject,
     ApprovalGivenObject,
+    BackgroundTaskObject,
     CompletionObject,
     ConversationIdObject,
     ErrorObject,
     FileChangedObject,
     FollowUpQuestionObject,
+    HookObject,
     InterruptedObject,
     NoticeObject,
     Outward,
@@ -141,6 +146,17 @@ class Translator:
                 return self._called(body, at)
             case Compacted() as body:
                 return self._compacted(body, at)
+            case HooksRan() as body:
+                return [
+                    HookObject(
+                        point=body.point,
+                        call_id=body.call_id,
+                        decision=body.decision,
+                        reason=body.reason,
+                        runs=body.runs,
+                        **at,
+                    )
+                ]
             case FilesChanged() as body:
                 return [
                     FileChangedObject(call_id=body.call_id, change=change, **at)
@@ -148,6 +164,22 @@ class Translator:
                 ]
             case TodoSet() as body:
                 return [TodoChangedObject(items=body.items, **at)]
+            case BackgroundTask() as body:
+                return [
+                    BackgroundTaskObject(
+                        task_id=body.task_id,
+                        kind=body.kind,
+                        command=body.command,
+                        state=body.state,
+                        exit_code=body.exit_code,
+                        signal=body.signal,
+                        error=body.error,
+                        seconds=body.seconds,
+                        size=body.size,
+                        last=body.last,
+                        **at,
+                    )
+                ]
             case Undone(todo=tuple() as items):
                 return [TodoChangedObject(items=items, **at)]
             case UserSaid():
@@ -159,6 +191,7 @@ class Translator:
                 | HeadSet()
                 | FactAdded()
                 | ToolStarted()
+                | MessagesMarked()
                 | Annotated()
                 | Undoing()
                 | Undone()
@@ -259,7 +292,14 @@ class Translator:
             )
         self._approvals.add(asked.ask_id)
         return ApprovalAskedObject(
-            ask_id=asked.ask_id, call_id=asked.call_id, text=asked.text, rule=asked.rule, **at
+            ask_id=asked.ask_id,
+            call_id=asked.call_id,
+            text=asked.text,
+            rule=asked.rule,
+            access=asked.access,
+            parts=asked.parts,
+            cwd=asked.cwd,
+            **at,
         )
 
     def _called(self, body: ModelCalled, at: dict[str, Any]) -> list[Outward]:
