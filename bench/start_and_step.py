@@ -110,7 +110,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
 
 
 async def run(
-    home: Path, project: Path, steps: int
+    home: Path, project: Path, steps: int, sandbox: str = "off"
 ) -> tuple[Record, dict[int, float], dict[int, float], float]:
     """One `croze run`; the record, CPU seconds and resident MB by request number, and the start time."""
     record = Record()
@@ -123,7 +123,7 @@ async def run(
     started = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         str(CROZE), "run", "go", "--model", "openai:gpt-4.1", "--dialect", "native",
-        "--mode", "full", "--sandbox", "off",
+        "--mode", "full", "--sandbox", sandbox,
         cwd=project, env=environment(home, port), stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
@@ -189,4 +189,5 @@ async def main() -> None:
         figure(f"request body at step {steps}", record.sizes[-1] / 1000, "kB")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

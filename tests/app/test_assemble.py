@@ -21,7 +21,7 @@ from croze.types.tool import Access, ToolResult
 
 class Greet(Tool, frozen=True):
     """Greets somebody by name."""
-    spec: ClassVar[ToolSpec] = ToolSpec(name="greet", summary="greets", access=Access(), core=True)
+    spec: ClassVar[ToolSpec] = ToolSpec(name="greet", summary="greets", access=Access(read=True))
     name: str
     async def run(self, ctx):
         return ToolResult(ok=True, message=f"Good day, {self.name}.")

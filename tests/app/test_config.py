@@ -281,6 +281,26 @@ def test_a_trusted_project_may_tighten_but_never_loosen(home: Home) -> None:
     assert loosened.mode == "full"
 
 
+@pytest.mark.parametrize("user", [True, False])
+@pytest.mark.parametrize("project", [True, False])
+def test_a_project_may_take_network_away_but_not_give_it(
+    home: Home, user: bool, project: bool
+) -> None:
+    home.user(f"[permissions]\nnetwork = {str(user).lower()}\n")
+    home.project_file(f"[permissions]\nnetwork = {str(project).lower()}\n", trusted=True)
+    settings = home.load().settings
+    assert settings.permissions.network is (user and project)
+    assert RunOptions(allow=("network",)).resolved(settings).network is True
+
+
+def test_network_is_granted_by_a_rule_of_its_own_which_deny_beats() -> None:
+    options = RunOptions(allow=("network", "look")).resolved(Settings())
+    assert (options.network, options.allow) == (True, ("look",))
+    options = RunOptions(allow=("network",), deny=("network", "x")).resolved(Settings())
+    assert (options.network, options.deny) == (False, ("x",))
+    assert RunOptions().resolved(Settings()).network is False
+
+
 def test_tables_for_models_and_providers_are_typed(home: Home) -> None:
     home.user(
         '[models."ollama:qwen3"]\nwindow = 32768\ninput_price = 0\n'

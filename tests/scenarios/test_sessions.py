@@ -10,7 +10,7 @@ from croze.types.event import ModelSaid
 from croze.types.parts import ToolCall
 from tests.scenarios.conftest import Stage, croze
 
-BEGIN = ["SessionOpened", "HeadSet", "UserSaid", "FactAdded environment"]
+BEGIN = ["SessionOpened", "HeadSet", "UserSaid", "FactAdded tree", "FactAdded environment"]
 SUM = "def total(numbers):\n    return sum(numbers[1:])\n"
 CHECK = "python3 -B -c 'from shop import total; assert total([1, 2]) == 3'"
 

@@ -93,7 +93,6 @@ def either(request: pytest.FixtureRequest, croze: Program) -> Program:
         (["hi", "--allow", "execute_command("], {}, 2, ["execute_command("]),
         (["hi", "--agent", "nobody"], {}, 2, ["nobody"]),
         (["  "], {}, 2, ["croze run"]),
-        (["hi", "--mode", "full"], {}, 2, ["--sandbox off"]),
         (["hi", "--record", "/no/such/folder/x"], {}, 2, ["/no/such/folder/x"]),
         (["hi", "--resume", "zzzz"], {}, 1, ["zzzz", "croze session list"]),
     ],

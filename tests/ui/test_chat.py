@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,9 @@ class User:
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
         yield
+
+    def above(self, draw: Callable[[], None]) -> None:
+        draw()
 
 
 class Desk:

@@ -71,10 +71,18 @@ def test_what_needs_a_yes_is_refused_and_with_the_mode_it_is_done(croze: Croze) 
     assert (croze.project / "a.txt").read_text().strip() == "hello"
 
 
-def test_full_needs_the_word_that_there_is_no_sandbox(croze: Croze) -> None:
-    code, _out, err = croze.run("run", "x", "--model", croze.script(TALKS), "--mode", "full")
+def test_full_needs_a_sandbox_or_the_word_that_there_is_none(croze: Croze) -> None:
+    croze.env["HOME"] = str(croze.project / "home")  # what holds the home can't be confined
+    full = ("run", "x", "--model", croze.script(TALKS), "--mode", "full")
+    code, _out, err = croze.run(*full)
     assert code == 2
+    assert "contains the home folder" in err
     assert "--sandbox off" in err
+    assert croze.run(*full, "--sandbox", "off")[:2] == (0, "One.\n")
+    croze.env["LANG"] = "zh_CN.UTF-8"
+    code, _out, err = croze.run(*full)
+    assert code == 2
+    assert "沙箱" in err
 
 
 def test_a_conversation_is_replayed_and_goes_on(croze: Croze) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from croze.types.event import (
     Asked,
+    BackgroundTask,
     Body,
     Event,
     FilesChanged,
@@ -172,7 +174,7 @@ def test_a_command_to_approve_is_shown_to_its_last_character() -> None:
             call_id="c1", view=View(title="Run a command", body=command, kind="output"),
         )
     )  # fmt: skip
-    assert "  echo " + "a" * 500 + "; rm -rf /" in page.lines
+    assert "  echo " + "a" * 500 + "; rm -rf / ⏎" in page.lines
     assert "  second line" in page.lines
     assert "\x1b" not in page.text
 
@@ -300,3 +302,33 @@ def test_the_most_telling_argument_is_the_subject() -> None:
     assert subject_of({"path": ".", "regex": "def x"}) == "def x"
     assert subject_of({"names": ["a", "b"]}) == "a, b"
     assert subject_of({"path": " ", "other": 3}) == ""
+
+
+def test_the_end_of_a_background_task_is_one_line_unless_it_is_known() -> None:
+    task = BackgroundTask("bg1", "command", "make \x1b[2J all\nmore")
+    for known in (task, replace(task, state="killed"), replace(task, state="ended", told=True)):
+        assert Page().show(known) == ""
+    shown = Page(width=60).show(replace(task, state="ended", exit_code=2))
+    assert shown.startswith("bg1 has ended with exit code 2 · make ")
+    assert shown.count("\n") == 1
+    assert "\x1b" not in shown
+    assert cells(shown.rstrip("\n")) <= 60
+    lost = Page().show(replace(task, state="lost"))
+    assert lost.startswith("bg1 has ended with the croze that ran it · make")
+    assert "SIGHUP" in Page().show(replace(task, state="ended", signal="SIGHUP"))
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"), [("Run a command", 0), ("Run a command in the background", 1)]
+)
+def test_how_a_command_would_run_is_said_where_it_isnt_the_usual_way(
+    title: str, shown: int
+) -> None:
+    asked = Asked(
+        ask_id="a",
+        kind="approval",
+        text="May execute_command run? (it runs a command)",
+        call_id="c1",
+        view=View(title=title, body="make", kind="output"),
+    )
+    assert Page().show(asked).count(title) == shown

@@ -219,5 +219,7 @@ def test_ctrl_c_while_it_starts_is_no_traceback(terminal: Terminal) -> None:
     assert ready
     os.write(terminal.master, b"\x04\x04")
     code = terminal.end()
-    assert code in (0, 130, -signal.SIGINT)
+    # An interrupt of the interpreter's own start, before any program of ours, ends it in its own way.
+    early = "init_import_site" in terminal.plain
+    assert code in (0, 130, -signal.SIGINT) or (early and code == 1)
     assert "croze/ui" not in terminal.plain[at:]

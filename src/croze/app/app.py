@@ -3,27 +3,31 @@
 import contextlib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from croze import __version__
 from croze.agent.bus import Bus, Watcher
 from croze.agent.callbacks import register
-from croze.agent.session import Session, used
-from croze.app.assemble import assemble, check_options, switch_to_xml
+from croze.agent.resume import used
+from croze.agent.session import Session
+from croze.app.assemble import assemble, check_options, open_journal
 from croze.app.config import Config, load
 from croze.app.doctor import examine
+from croze.app.head import switch_to_xml
+from croze.app.hooking import attach_hooks
+from croze.app.hooks_config import Hooks, in_one_line, load_hooks
 from croze.app.logfile import LogFile
 from croze.app.options import Finding, ReplayReport, RunOptions
-from croze.app.replay import replay
-from croze.app.rules import add_rule
-from croze.app.timetravel import tidy
+from croze.app.rules import KeptRules
 from croze.store.conversations import Conversations
 from croze.store.db import StoreSettings
 from croze.store.store import Store
 from croze.types.errors import ConversationNotFound, UsageError
-from croze.types.event import HeadSet, Notice
+from croze.types.event import Body, Notice
 from croze.types.ids import SystemSource
+from croze.workspace.cache import RunCache
 
 __all__ = ["App", "Session"]
 
@@ -31,9 +35,11 @@ __all__ = ["App", "Session"]
 class App:
     """The application for one project folder. Cheap to open: the store is opened when it is needed."""
 
-    def __init__(self, config: Config, env: Mapping[str, str]) -> None:
-        self.config = config
+    def __init__(self, config: Config, env: Mapping[str, str], hooks: Hooks | None = None) -> None:
+        hooks = hooks or Hooks()
+        self.config = replace(config, notices=in_one_line((*config.notices, *hooks.notices)))
         self._env = env
+        self._hooks = hooks.hooks
         self._store: Store | None = None
         self._conversations: Conversations | None = None
         self._sessions: list[Session] = []
@@ -50,7 +56,8 @@ class App:
     ) -> "App":
         """Load the configuration for `cwd`; `overrides` are arguments by dotted key. Raises ConfigError."""
         env = os.environ if env is None else env
-        return cls(load(cwd, overrides=overrides, env=env), env)
+        config = load(cwd, overrides=overrides, env=env)
+        return cls(config, env, load_hooks(config, env))
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -95,12 +102,12 @@ class App:
         register(Bus(), point, callback)
         self._callbacks.append((point, callback))
 
-    async def session(self, options: RunOptions) -> Session:
+    async def session(self, options: RunOptions, *, cache: RunCache | None = None) -> Session:
         """Open a live session: new, resumed (`resume`, by id or the start of one) or the namespace's
-        current one (`continue_`). Raises UsageError, SessionBusy, ConversationNotFound and others."""
+        current one (`continue_`). With the `cache` of a run it joins that run. Raises UsageError, SessionBusy, ConversationNotFound and others."""
         explicit_model = options.model is not None
         options = options.resolved(self.config.settings)
-        check_options(options)
+        await check_options(options, self.config, self._env)
         log = await self._log(options)
         try:
             live = await assemble(
@@ -110,7 +117,9 @@ class App:
                 log=log,
                 explicit_model=explicit_model,
                 env=self._env,
+                cache=cache,
             )
+            attach_hooks(live, self.config, self._hooks)
         except BaseException:
             log.close()
             if not used(log.events):
@@ -121,11 +130,11 @@ class App:
         async def fork(message_id: str | None) -> str:
             return (await self.conversations.fork(log.session, message_id)).id
 
-        async def to_xml(live_session: Any) -> HeadSet:
+        async def to_xml(live_session: Any) -> tuple[Body, ...]:
             return await switch_to_xml(live_session, self.store, self.config)
 
         def on_rule(rule: str) -> None:
-            add_rule(self.config.store_folder, rule)
+            KeptRules.of(self.config).project.add("allow", rule)
 
         session = Session(
             live,
@@ -168,10 +177,15 @@ class App:
         if not session.used:
             with contextlib.suppress(ConversationNotFound):
                 await self.conversations.delete(session.id)
-        await tidy(self)
+        if open_journal(self.config).is_over_quota():
+            from croze.app.timetravel import tidy
+
+            await tidy(self)
 
     async def replay(self, session: str) -> ReplayReport:
         """Run a recorded session again, without network or tools, and compare every byte."""
+        from croze.app.replay import replay
+
         return await replay(self.store, self.config, await self.store.resolve(session))
 
     async def doctor(self) -> list[Finding]:

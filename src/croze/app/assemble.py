@@ -1,49 +1,58 @@
 """The composition root of a session: the only place where its concrete parts are put together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
+from croze.agent.beside import record_ended
 from croze.agent.bus import Bus
 from croze.agent.live import Live, Log
 from croze.app.config import Config
 from croze.app.edit_agent import edit_agent
+from croze.app.head import NO_HEAD, dialect_for, last_head, open_dialect, set_head
 from croze.app.models import choose_model, environment_with_keys, open_catalog, open_model
 from croze.app.options import RunOptions
-from croze.app.rules import load_rules
-from croze.context.check import check_head, check_start
-from croze.context.environment import read_system
+from croze.app.rules import KeptRules
+from croze.app.settings import WorkspaceSettings
+from croze.app.summariser import summarisers
 from croze.context.gather import GatherState, gather
-from croze.context.head import Head, build_head
-from croze.context.policies import keep_all
-from croze.dialect.base import Dialect
+from croze.context.law import LawFiles
+from croze.context.tree_facts import TreeSource
 from croze.llm.catalog import Catalog
-from croze.llm.model import Model
 from croze.store.store import Store
 from croze.tools.approve import Approver
-from croze.tools.builtin.shell import shell
 from croze.tools.registry import builtin
-from croze.types.agent import AgentSpec
-from croze.types.context import Check, budget_for
-from croze.types.errors import ConfigError, UsageError
-from croze.types.event import Event, FactAdded, HeadSet, Notice, Undone
+from croze.types.agent import AgentSpec, Mode
+from croze.types.context import budget_for
+from croze.types.errors import UsageError
+from croze.types.event import Event, FactAdded, Notice, Undone
 from croze.types.model import ModelInfo
 from croze.types.stream import Delta
+from croze.workspace.cache import RunCache
 from croze.workspace.git import Git
 from croze.workspace.journal import Journal
 from croze.workspace.paths import below
+from croze.workspace.sandbox import Confinement, NoSandbox
 from croze.workspace.track import Tracker
+from croze.workspace.tree import CHARACTERS, TreeOptions
 from croze.workspace.workspace import Workspace
-
-DialectName = Literal["native", "xml"]
 
 
 def real_path(path: str, root: Path) -> str | None:
     """Where a path that a call names really leads, relative to the project; None where it leads out."""
-    return below(os.path.realpath(os.path.join(root, path)), root)
+    try:
+        return below(os.path.realpath(os.path.join(root, path)), root)
+    except ValueError:  # a NUL, or what is no text: the tool itself says so
+        return None
+
+
+def kept_rules(config: Config) -> KeptRules:
+    """The rules of the user and the project. Raises ConfigError where they can't be read."""
+    rules = KeptRules.of(config)
+    rules()
+    return rules
 
 
 def open_journal(config: Config) -> Journal:
@@ -52,14 +61,37 @@ def open_journal(config: Config) -> Journal:
     return Journal(config.store_folder / "journal", quota=quota)
 
 
-def check_options(options: RunOptions) -> None:
-    """What can't be asked for together, said before anything is opened."""
+def confinement_for(
+    config: Config, options: RunOptions, env: Mapping[str, str], mode: Callable[[], Mode]
+) -> Confinement:
+    """How far the commands of a session may go."""
+    paths = config.paths
+    return Confinement(
+        root=config.project.root,
+        env=env,
+        cache=paths.cache,
+        own=(paths.config, paths.data, paths.cache, paths.state, config.store_folder),
+        wanted=options.sandbox,
+        mode=mode,
+        network=bool(options.network),
+    )
+
+
+async def check_options(options: RunOptions, config: Config, env: Mapping[str, str]) -> None:
+    """What can't be asked for together, said before anything is opened. The mode `full` needs a sandbox
+    that is proven, or the word that there is to be none."""
     if options.mode == "full" and options.sandbox != "off":
-        raise UsageError(
-            "The mode full runs every command without asking, and there is no sandbox yet.",
-            hint="Add --sandbox off to say that commands may run unconfined, or use --mode ask.",
-            code="full_needs_sandbox_off",
-        )
+        try:
+            await confinement_for(config, options, env, lambda: "full").prove()
+        except NoSandbox as error:
+            fix = f"{error.params['fix']}; or add" if error.params["fix"] else "Add"
+            raise UsageError(
+                "The mode full runs every command without asking, and no sandbox holds here: "
+                f"{error.params['reason']}.",
+                hint=f"{fix} --sandbox off to say that commands may run unconfined, or use --mode ask.",
+                code="full_needs_sandbox",
+                **error.params,
+            ) from error
     if options.resume and options.continue_:
         raise UsageError("--resume and --continue exclude each other.", code="resume_or_continue")
 
@@ -77,24 +109,11 @@ def agent_spec(options: RunOptions) -> AgentSpec:
         dialect=options.dialect or "auto",
         limits=options.limits,
         include_rules=options.include_rules,
+        policy=options.policy or "batch",
+        zone=options.zone or "auto",
+        low=AgentSpec().low if options.low is None else options.low,
+        gain=AgentSpec().gain if options.gain is None else options.gain,
     )
-
-
-def open_dialect(name: DialectName) -> Dialect:
-    if name == "xml":
-        from croze.dialect.xml import XmlDialect
-
-        return XmlDialect()
-    from croze.dialect.native import NativeDialect
-
-    return NativeDialect()
-
-
-def dialect_for(info: ModelInfo, wanted: str) -> DialectName:
-    """`auto` takes native where the model has tools."""
-    if wanted == "xml" or (wanted == "auto" and not info.tools):
-        return "xml"
-    return "native"
 
 
 async def assemble(
@@ -105,9 +124,11 @@ async def assemble(
     log: Log,
     explicit_model: bool,
     env: Mapping[str, str],
+    cache: RunCache | None = None,
 ) -> Live:
     """The parts of a session over `log`. A log that has a head keeps it, byte for byte, unless another
-    model, protocol, agent prompt or limit is asked for; then a new `HeadSet` is appended."""
+    model, protocol, agent prompt or limit is asked for; then a new `HeadSet` is appended. `cache` is the
+    run's, where the session joins one."""
     spec = agent_spec(options)
     keyed = environment_with_keys(config, env)
     catalog = open_catalog(config, keyed)
@@ -142,7 +163,12 @@ async def assemble(
     registry = builtin()
     registry.load_plugins(config.settings.plugins.tools)
     registry = registry.filter(spec.tools)
-    workspace = Workspace(id=log.session, root=config.project.root, owner=spec.name)
+    confinement = confinement_for(config, options, env, lambda: live.approver.mode)
+    workspace = Workspace(
+        id=log.session, root=config.project.root, owner=spec.name, confinement=confinement
+    )
+    cache = RunCache() if cache is None else cache
+    cache.watch(workspace.files)
     live = Live(
         log=log,
         blobs=store,
@@ -151,31 +177,42 @@ async def assemble(
         spec=spec,
         model=model,
         dialect=dialect,
-        head=_NO_HEAD,
+        head=NO_HEAD,
         registry=registry,
         approver=Approver(
             mode=options.mode or "ask",
-            allow=(*load_rules(config.store_folder), *options.allow),
+            allow=options.allow,
+            ask=options.ask,
             deny=options.deny,
+            saved=kept_rules(config),
+            root=config.project.root,
+            search=env.get("PATH", ""),
+            sandbox=confinement.level,
             locate=lambda path: real_path(path, config.project.root),
         ),
         workspace=workspace,
+        cache=cache,
         tracker=Tracker(
             files=workspace.files,
             root=workspace.root,
             journal=open_journal(config),
             session=log.session,
-            git=Git.of(workspace.root, env),
+            git=Git.of(workspace.root, env, confinement),
         ),
         budget=budget_for(info.window, info.max_output),
         gather=gather_for(config, store),
-        policy=keep_all,
         env=env,
         headless=options.headless,
         edit_agent=edit_agent(config, env),
+        summarisers=summarisers(config, env),
         max_continuations=config.settings.model.max_continuations,
     )
     await set_head(live, store, config, recorded)
+    news = confinement.at_start()
+    if news is not None and news.code not in live.warned and recorded is None:
+        await live.append(
+            Notice(level="warning", code=news.code, text=news.text, params=dict(news.params))
+        )
     return live
 
 
@@ -194,96 +231,19 @@ def with_temperature(info: ModelInfo, temperature: float | None) -> ModelInfo:
     return msgspec.structs.replace(info, options={**info.options, "temperature": temperature})
 
 
-_NO_HEAD = Head(system="", core=(), sections=(), tokens=0, digest="")
-
-
-def last_head(events: Sequence[Event]) -> HeadSet | None:
-    """The newest `HeadSet` of a log."""
-    for event in reversed(events):
-        if isinstance(event.body, HeadSet):
-            return event.body
-    return None
-
-
-async def set_head(live: Live, store: Store, config: Config, recorded: HeadSet | None) -> None:
-    """Take the recorded head where everything it was made of still holds, else build and record one."""
-    same = (
-        recorded is not None
-        and recorded.dialect == live.dialect.name
-        and recorded.model.name == live.model.info.name
-        and recorded.model.options == live.model.info.options
-        and (recorded.agent.prompt == live.spec.prompt or not live.spec.prompt)
-    )
-    if same and recorded is not None:
-        live.head = Head.decode(await store.blob(recorded.head))
-        live.spec = replace_limits(recorded.agent, live.spec)
-        return
-    live.head, checks = new_head(live, config)
-    for check in checks:
-        if check.level == "error":
-            raise ConfigError(check.text, code=check.code)
-    digest = await store.put_blob(live.head.encode())
-    notices = [Notice(level="warning", code=c.code, text=c.text, params=c.params) for c in checks]
-    await live.append(head_event(live, digest), *notices, *model_notices(live.model))
-
-
-def replace_limits(recorded: AgentSpec, asked: AgentSpec) -> AgentSpec:
-    """The recorded agent with the limits of this run."""
-    return msgspec.structs.replace(recorded, limits=asked.limits)
-
-
-def head_event(live: Live, digest: str) -> HeadSet:
-    return HeadSet(
-        agent=live.spec,
-        model=live.model.info,
-        dialect=live.dialect.name,
-        head=digest,
-        tokens=live.head.tokens,
-    )
-
-
-def new_head(live: Live, config: Config) -> tuple[Head, list[Check]]:
-    """Render the head for the session's agent, tools, model and protocol, and check it."""
-    core, others = live.registry.docs(live.spec.core)
-    head = build_head(
-        live.spec,
-        core,
-        others,
-        live.dialect,
-        read_system(os.environ, shell=shell("")[0]),
-        cache=config.paths.cache,
-    )
-    schemas = {doc.name for doc in core} if live.dialect.name == "native" else set()
-    checks = check_start(live.model.info, core)
-    checks += check_head(head.system, [doc.name for doc in core], schemas=schemas)
-    return head, checks
-
-
-def model_notices(model: Model) -> list[Notice]:
-    from croze.llm.advice import unknown_notice
-
-    notice = unknown_notice(model.info)
-    return [] if notice is None else [notice]
-
-
-async def switch_to_xml(live: Live, store: Store, config: Config) -> HeadSet:
-    """Go over to the xml protocol; gives the event that says so."""
-    live.dialect = open_dialect("xml")
-    live.head, _ = new_head(live, config)
-    digest = await store.put_blob(live.head.encode())
-    return head_event(live, digest)
-
-
 class _Gathering:
     """What has been gathered so far, so that a gathering costs only what is new."""
 
     def __init__(self, config: Config, store: Store) -> None:
         self._root = config.project.root
         self._source = store.source
+        self._law = LawFiles(config.project.root)
+        self._tree = tree_options(config.settings.workspace)
         self._seen: dict[str, FactAdded] = {}
         self._since = 0
 
-    async def __call__(self, live: Live) -> Sequence[FactAdded]:
+    async def __call__(self, live: Live) -> Sequence[FactAdded | Notice]:
+        await record_ended(live)
         events = live.log.events
         for event in events[self._since :]:
             if isinstance(event.body, FactAdded):
@@ -296,6 +256,9 @@ class _Gathering:
             source=self._source,
             seen=self._seen,
             since=self._since,
+            budget=live.budget.available,
+            law=self._law,
+            tree=TreeSource(cache=live.cache, workspace=live.workspace, options=self._tree),
         )
         self._since = len(events)
 
@@ -312,6 +275,13 @@ def visible_facts(events: Sequence[Event], undone: Undone) -> dict[str, FactAdde
         for event in events
         if isinstance(event.body, FactAdded) and not undone.hides(event.seq)
     }
+
+
+def tree_options(settings: WorkspaceSettings) -> TreeOptions | None:
+    """How the tree is to be at a session's opening; None where none is wanted."""
+    if not settings.tree:
+        return None
+    return TreeOptions(settings.tree_depth, settings.tree_characters or CHARACTERS)
 
 
 def gather_for(config: Config, store: Store) -> _Gathering:

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from croze.agent.aside import Record
 from croze.agent.undo import Changed, History, Turn, effects, history
-from croze.app.assemble import open_journal
+from croze.app.assemble import confinement_for, open_journal
 from croze.app.commit_message import plain_message, written_message
+from croze.app.options import RunOptions
 from croze.app.timetravel import chosen, root_of, summed, turn_of
 from croze.types.errors import CrozeError, UsageError
 from croze.types.tool import FileChange
@@ -66,7 +67,9 @@ async def commit(
     with closing(await app.store.open_log(await chosen(app, session))) as log:
         found = history(log.events)
         root = root_of(app, log.events)
-        git = Git.of(root, app.env)
+        options = RunOptions().resolved(app.config.settings)
+        confinement = confinement_for(app.config, options, app.env, lambda: "plan")
+        git = Git.of(root, app.env, confinement)
         if git is None:
             raise UsageError(
                 f"{root} is no git repository.",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct
 
 from croze.app.keypath import Key, canonical, field_of, flatten, join, known_keys, split
 from croze.app.options import Finding
@@ -23,7 +24,8 @@ MAX_FILE = 1_000_000
 
 _MODES = ("plan", "ask", "auto-edit", "full")
 _SANDBOXES = ("read-only", "workspace", "off")
-_ADDED = {("permissions", "allow"), ("permissions", "deny")}
+_ADDED = {("permissions", "allow"), ("permissions", "ask"), ("permissions", "deny")}
+_TIGHTENING = {("store", "storage_path"), ("permissions", "deny"), ("permissions", "ask")}
 _PROJECT_MAY = {"model", "models", "providers"}
 
 
@@ -50,8 +52,7 @@ class Config:
         return self.sources.get(key, "default")
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One source's values. `where` names it in errors; `text` says that values come as strings."""
 
     source: Source
@@ -234,7 +235,7 @@ def _merge(
 
 def _project_may_set(key: Key, value: Any, values: Mapping[Key, Any]) -> bool:
     """A trusted project chooses models and paths, and tightens permissions and limits."""
-    if key[0] in _PROJECT_MAY or key in {("store", "storage_path"), ("permissions", "deny")}:
+    if key[0] in _PROJECT_MAY or key in _TIGHTENING:
         return True
     present = values.get(key, getattr(getattr(Settings(), key[0], None), key[-1], None))
     if key == ("permissions", "mode"):
@@ -243,6 +244,8 @@ def _project_may_set(key: Key, value: Any, values: Mapping[Key, Any]) -> bool:
         return value is not None and (
             _SANDBOXES.index(value) <= _SANDBOXES.index(present or "workspace")
         )
+    if key == ("permissions", "network"):
+        return value is False
     if key[0] == "limits":
         return value is not None and (present is None or value <= present)
     return False

@@ -14,6 +14,7 @@ from croze.types.event import (
     Body,
     Event,
     HeadSet,
+    HooksRan,
     ModelCalled,
     ModelSaid,
     Notice,
@@ -96,6 +97,10 @@ def describe(body: Body) -> tuple[Level, str]:
             facts = {
                 "tool": body.name, "ok": body.ok, "code": body.code, "seconds": body.seconds,
             }  # fmt: skip
+        case HooksRan():
+            bad = sum(run.ended not in ("ok", "blocked") for run in body.runs)
+            level = "WARNING" if bad else "INFO"
+            facts = {"point": body.point, "decision": body.decision or None, "failed": bad}
         case Asked():
             facts = {"kind": body.kind}
         case Notice():

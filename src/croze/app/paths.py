@@ -99,11 +99,18 @@ def find_project(cwd: Path) -> Project:
     real = Path(os.path.realpath(cwd))
     for folder in (real, *real.parents):
         dot_git = folder / ".git"
-        if dot_git.is_dir():
+        if dot_git.is_dir() and not _is_empty(dot_git):  # that is a sandbox's, or nobody's
             return Project(root=folder, identity=dot_git)
         if dot_git.is_file():
             return Project(root=folder, identity=_common_dir(dot_git) or folder)
     return Project(root=real, identity=real)
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return not os.listdir(folder)
+    except OSError:
+        return False
 
 
 def _common_dir(pointer: Path) -> Path | None:

@@ -1,26 +1,21 @@
 """Wires a recorded session for replay: its own head, model, protocol and limits, nothing of today's."""
 
 import sys
+from collections.abc import AsyncGenerator
 
 import msgspec
 
 from croze.agent.bus import Bus
 from croze.agent.live import Live
-from croze.agent.recorded import (
-    Diverged,
-    RecordedDialect,
-    RecordedLog,
-    RecordedModel,
-    RecordedSource,
-)
-from croze.agent.replay import RecordedCalls, recorded_gather, requests
+from croze.agent.recorded import Diverged, RecordedLog, RecordedSource
+from croze.agent.recorded_model import RecordedDialect, RecordedModel
+from croze.agent.replay import RecordedCalls, RecordedHooks, recorded_gather, requests
 from croze.agent.replay import replay as run_again
 from croze.agent.session import Session
-from croze.app.assemble import open_dialect
 from croze.app.config import Config
+from croze.app.head import open_dialect
 from croze.app.options import ReplayReport
 from croze.context.head import Head
-from croze.context.policies import keep_all
 from croze.llm.model import Model
 from croze.store.store import Store
 from croze.tools.approve import Approver
@@ -28,7 +23,7 @@ from croze.tools.registry import builtin
 from croze.types.agent import Limits
 from croze.types.context import budget_for
 from croze.types.errors import StoreError
-from croze.types.event import HeadSet
+from croze.types.event import Body, HeadSet, ModelCalled
 from croze.types.model import ModelInfo
 from croze.workspace.workspace import Workspace
 
@@ -53,7 +48,7 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
         live.spec = msgspec.structs.replace(head.agent, limits=UNLIMITED)
         live.dialect = RecordedDialect(open_dialect(head.dialect), log)
         live.model = RecordedModel(
-            _encoder(head.model), log, native=head.dialect == "native", on_reply=on_reply
+            recorded_encoder(head.model), log, native=head.dialect == "native", on_reply=on_reply
         )
         live.head = heads[head.head]
         live.budget = budget_for(head.model.window, head.model.max_output)
@@ -68,7 +63,7 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
         source=RecordedSource(log),
         bus=Bus(),
         spec=first.agent,
-        model=_encoder(first.model),
+        model=recorded_encoder(first.model),
         dialect=open_dialect(first.dialect),
         head=heads[first.head],
         registry=builtin(),
@@ -76,18 +71,29 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
         workspace=Workspace(id=session, root=config.project.root, owner=first.agent.name),
         budget=budget_for(first.model.window, first.model.max_output),
         gather=recorded_gather(log),
-        policy=keep_all,
         env={},
         headless=True,
     )
     live.run_calls = RecordedCalls(live, log)
+    live.hooks = RecordedHooks(live, log)
 
-    async def switch(_live: Live) -> HeadSet:
+    async def summarisers(live: Live) -> AsyncGenerator[Model, None]:
+        """The models that the record asked, each as long as it says that another was asked."""
+        while isinstance(asked := log.ahead(), ModelCalled) and asked.purpose == "summary":
+            if asked.info is None:
+                yield live.model
+                continue
+            encoder = recorded_encoder(asked.info)
+            yield RecordedModel(encoder, log, native=False, on_reply=on_reply)
+
+    live.summarisers = summarisers
+
+    async def switch(_live: Live) -> tuple[Body, ...]:
         rest = (event.body for event in recorded[len(log.events) :])
         head = next((body for body in rest if isinstance(body, HeadSet)), None)
         if head is None:
             raise Diverged(f"event {len(log.events) + 1}: the record has no change of the protocol")
-        return head
+        return (head,)
 
     async def no_fork(_message_id: str | None) -> str:
         raise StoreError("a replay can't be forked")
@@ -101,7 +107,7 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
     return ReplayReport(requests=rebuilt)
 
 
-def _encoder(info: ModelInfo) -> Model:
+def recorded_encoder(info: ModelInfo) -> Model:
     """The wire that made the recorded bytes; it is never asked to send any."""
     if info.wire == "scripted":
         from croze.llm.script import Script

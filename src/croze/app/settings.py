@@ -13,6 +13,11 @@ Models = tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...]
 Names = tuple[Annotated[str, Meta(min_length=1, max_length=1000)], ...]
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Positive = Annotated[float, Meta(gt=0, le=1e9)]
+ZoneText = Annotated[
+    str, Meta(pattern=r"^(auto|[0-9]+(\.[0-9]+)?[kKmM]|[1-9][0-9]*|0?\.[0-9]*[1-9][0-9]*)$")
+]
+ZoneTokens = Annotated[int, Meta(ge=1, le=10_000_000)]
+ZoneShare = Annotated[float, Meta(gt=0, lt=1)]
 Price = Annotated[float, Meta(ge=0, le=1e6)]
 
 ALIASES = {
@@ -76,12 +81,14 @@ class StoreSettings(Struct, frozen=True):
 
 
 class PermissionSettings(Struct, frozen=True):
-    """What may be done without a question."""
+    """What may be done without a question. Deny beats ask beats allow."""
 
     mode: Mode = "ask"
     allow: Names = ()
+    ask: Names = ()
     deny: Names = ()
     sandbox: Sandbox | None = None
+    network: bool = False
 
 
 class LimitSettings(Struct, frozen=True):
@@ -90,6 +97,26 @@ class LimitSettings(Struct, frozen=True):
     max_turns: Count | None = None
     max_cost: Positive | None = None
     max_time: Positive | None = None
+
+
+class ContextSettings(Struct, frozen=True):
+    """When the context is made smaller, and above what size: `80k` (k = 1,024), `1.5M`, a number of
+    tokens, or a share of the budget above 0 and below 1. `auto` is the policy's own. `low` is the share
+    of it that a batch goes down to, `gain` the least share that a batch must free."""
+
+    policy: Literal["batch", "digest", "zone", "none"] = "batch"
+    zone: ZoneText | ZoneTokens | ZoneShare = "auto"
+    low: Annotated[float, Meta(ge=0.1, le=0.9)] = 0.5
+    gain: Annotated[float, Meta(ge=0.01, le=0.5)] = 0.1
+
+
+class WorkspaceSettings(Struct, frozen=True):
+    """The project's tree at a session's opening. Unset, its depth follows the project's size and it has
+    at most 3,000 characters."""
+
+    tree: bool = True
+    tree_depth: Annotated[int, Meta(ge=2, le=4)] | None = None
+    tree_characters: Annotated[int, Meta(ge=5_000, le=20_000)] | None = None
 
 
 class UiSettings(Struct, frozen=True):
@@ -103,6 +130,8 @@ class PluginSettings(Struct, frozen=True):
     """Installed extensions to load, by the names of their entry points. A project can't name any."""
 
     tools: Names = ()
+    hooks: Names = ()
+    claude_hooks: bool = False
 
 
 class ModelOverride(Struct, frozen=True):
@@ -118,6 +147,7 @@ class ModelOverride(Struct, frozen=True):
     vision: bool | None = None
     reasoning: bool | None = None
     prefill: bool | None = None
+    mid_system: bool | None = None
 
 
 class ProviderSettings(Struct, frozen=True):
@@ -133,6 +163,8 @@ class Settings(Struct, frozen=True):
     store: StoreSettings = StoreSettings()
     permissions: PermissionSettings = PermissionSettings()
     limits: LimitSettings = LimitSettings()
+    context: ContextSettings = ContextSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
     ui: UiSettings = UiSettings()
     plugins: PluginSettings = PluginSettings()
     models: dict[str, ModelOverride] = field(default_factory=dict)
@@ -144,6 +176,8 @@ SECTIONS: dict[str, type[Struct]] = {
     "store": StoreSettings,
     "permissions": PermissionSettings,
     "limits": LimitSettings,
+    "context": ContextSettings,
+    "workspace": WorkspaceSettings,
     "ui": UiSettings,
     "plugins": PluginSettings,
 }

@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from croze.text.display import one_line
-from croze.types.event import ToolReturned
+from croze.types.event import BackgroundTask, ToolReturned
+from croze.ui.i18n import _
 
 ANSWERS: Mapping[str, str] = {"attempt_completion": "result", "plan_mode_respond": "response"}
 """Tools whose argument is what the user wants to read in full."""
 QUESTION = "ask_followup_question"
+COMMAND = "Run a command"
+"""The title of what goes without saying: a question whether a command may run shows it anyway."""
 
 _SUBJECTS = (
     "command", "regex", "pattern", "path", "query", "question", "names", "name", "action",
@@ -46,3 +49,20 @@ def _without_verb(title: str, tool: str) -> str:
     """`Read a.py` as the result of read_file is `a.py`: the name stands before it."""
     verb, _space, rest = title.partition(" ")
     return rest if rest and verb.lower() == tool.partition("_")[0] else title
+
+
+def task_line(task: BackgroundTask, width: int) -> str:
+    """How a background program ended, on one line; empty where that isn't news."""
+    if task.state in ("running", "killed") or task.told:
+        return ""
+    if task.state == "lost":
+        text = _("{id} has ended with the croze that ran it", id=task.task_id)
+    elif task.state == "closed":
+        text = _("{id} is ended", id=task.task_id)
+    elif task.error:
+        text = _("{id} has failed: {reason}", id=task.task_id, reason=one_line(task.error, 200))
+    elif task.signal is not None:
+        text = _("{id} was killed by {signal}", id=task.task_id, signal=task.signal)
+    else:
+        text = _("{id} has ended with exit code {code}", id=task.task_id, code=task.exit_code)
+    return f"{text} · {one_line(task.command, max(20, width - len(text) - 4))}"

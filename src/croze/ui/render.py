@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
-from croze.text.display import one_line, safe
+from croze.text.display import one_line, safe, safe_styled
 from croze.types.event import (
     Asked,
+    BackgroundTask,
+    Compacted,
     Event,
     FilesChanged,
+    HooksRan,
     ModelCalled,
     ModelSaid,
     Notice,
@@ -16,21 +19,16 @@ from croze.types.event import (
     ToolStarted,
 )
 from croze.types.stream import Delta
-from croze.ui.calls import ANSWERS, QUESTION, outcome, subject_of
+from croze.ui.calls import ANSWERS, COMMAND, QUESTION, outcome, subject_of, task_line
 from croze.ui.cli.output import cells
-from croze.ui.i18n import _, explain_code, mark
-from croze.ui.sums import Sums
+from croze.ui.hooks import hook_lines
+from croze.ui.i18n import _, explain_code
+from croze.ui.question import command_lines, heading
+from croze.ui.sums import Sums, compaction_line
 
 _STYLES = {
     "dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36",
 }  # fmt: skip
-_REASONS = (
-    mark("it changes files"),
-    mark("it runs a command"),
-    mark("it uses the network"),
-    mark("the model asks for your approval"),
-)
-"""Why a question is put, as `tools.approve` says it."""
 MAX_DIFF_LINES, MAX_ASKED_LINES = 60, 400
 HEAD_LINES, TAIL_LINES = 8, 4
 """How much of a command's output is shown: its beginning as it comes, then its end."""
@@ -82,6 +80,9 @@ class Screen:
                 self._diffs[item.body.call_id] = [change.diff for change in item.body.changes]
             case Asked():
                 self._question(item.body)
+            case HooksRan():
+                for text, style in hook_lines(item.body):
+                    self.line(text, style)
             case Retried():
                 said = one_line(item.body.message, 100)
                 delay = f"{item.body.delay:.1f}"
@@ -90,6 +91,10 @@ class Screen:
                 )
             case Notice():
                 self.notice(item.body)
+            case BackgroundTask() as task if told := task_line(task, self.width):
+                self.line(told, "dim")
+            case Compacted() as body:
+                self.line(compaction_line(body), "dim")
             case Stopped():
                 self._stopped(item.body)
             case _:
@@ -98,7 +103,7 @@ class Screen:
     def line(self, text: str, *styles: str) -> None:
         """A whole line, begun on a fresh one."""
         self._fresh()
-        self._write(self._styled(text, *styles) + "\n")
+        self._write(self._styled(safe_styled(text), *styles) + "\n")
         self._mode = ""
 
     def interrupted(self) -> None:
@@ -251,17 +256,20 @@ class Screen:
         if asked.kind == "question":
             self.line(f"? {safe(asked.text)}", "yellow")
             return
-        self.line(f"? {one_line(_reasoned(asked.text), self.width * 3)}", "yellow")
+        self.line(f"? {heading(asked, self.width * 3)}", "yellow")
         view = asked.view
         if view is None:
             return
-        if view.kind != "output":
+        if view.kind != "output" or view.title != COMMAND:
             self.line("  " + one_line(view.title, self.width - 2), "bold")
         if view.kind == "diff":
             self._asked_about.add(asked.call_id)
             self.diff(view.body, most=MAX_ASKED_LINES)
             return
-        # In full: nobody should say yes to what he can't see.
+        if view.kind == "output":
+            for text, style in command_lines(asked, view.body, self.width):
+                self.line(text, style)
+            return
         lines = view.body.splitlines()
         for text in lines[:MAX_ASKED_LINES]:
             self.line("  " + safe(text), "bold")
@@ -287,16 +295,6 @@ class Screen:
             self.line(safe(body.text), "yellow")
         self.line(self.sums.line(body), "dim")
         self.sums = Sums()
-
-
-def _reasoned(question: str) -> str:
-    """The question of an approval in the user's language, where its reason is a known one."""
-    for reason in _REASONS:
-        head = question.removesuffix(f" ({reason})")
-        words = head.split(" ")
-        if head != question and len(words) == 3 and words[0] == "May":
-            return _("May {tool} run? ({reason})", tool=words[1], reason=_(reason))
-    return question
 
 
 def one_line_kept(text: str, width: int) -> str:

@@ -1,8 +1,31 @@
 """What a turn took: steps, files, lines, tokens, the share from the cache, money."""
 
-from croze.types.event import Body, FilesChanged, ModelSaid, Stopped
+from typing import TYPE_CHECKING
+
+from croze.types.event import Body, Compacted, FilesChanged, ModelSaid, Stopped, ToolReturned
 from croze.ui.cli.output import dollars, thousands
 from croze.ui.i18n import _
+
+if TYPE_CHECKING:
+    from croze.app.stats import Stats
+
+
+def compaction_line(body: Compacted) -> str:
+    """What a compaction did, in one line."""
+    before, after = thousands(body.tokens_before), thousands(body.tokens_after)
+    if body.summary:
+        return _(
+            "context shortened from {before} to {after} tokens ({policy}, with a summary)",
+            before=before,
+            after=after,
+            policy=body.policy,
+        )
+    return _(
+        "context shortened from {before} to {after} tokens ({policy})",
+        before=before,
+        after=after,
+        policy=body.policy,
+    )
 
 
 class Sums:
@@ -13,6 +36,7 @@ class Sums:
         self._input: int | None = 0
         self._cached: int | None = 0
         self._output: int | None = 0
+        self._spared = 0
 
     def take(self, body: Body) -> None:
         match body:
@@ -24,6 +48,8 @@ class Sums:
                 self._input = _plus(self._input, body.usage.input)
                 self._output = _plus(self._output, body.usage.output)
                 self._cached = _plus(self._cached, body.usage.cached)
+            case ToolReturned(look=look) if look is not None:
+                self._spared += look.saved
             case _:
                 pass
 
@@ -36,6 +62,8 @@ class Sums:
             parts.append(f"{counted_files(len(self._files))} +{added} −{removed}")
         if self._input or self._output:
             parts.append(self._tokens())
+        if self._spared:
+            parts.append(_("{tokens} tokens not sent again", tokens=thousands(self._spared)))
         if stopped.cost is not None:
             parts.append(dollars(stopped.cost))
         return " · ".join(parts)
@@ -50,6 +78,38 @@ class Sums:
             share=100 * self._cached // self._input,
             output=count_out,
         )
+
+
+def cache_parts(found: "Stats") -> list[str]:
+    """What the shared cache did, in a few words each; none where it did nothing."""
+    parts = []
+    tree, cache = found.tree, found.cache
+    if tree is not None and tree.error:
+        parts.append(_("tree: none ({reason})", reason=tree.error))
+    elif tree is not None:
+        parts.append(
+            _(
+                "tree: {size} characters, depth {depth}, {left_out} of {entries} entries left out, {ms} ms",
+                size=tree.size,
+                depth=tree.max_depth,
+                left_out=tree.left_out,
+                entries=tree.entries,
+                ms=f"{tree.seconds * 1000:.0f}",
+            )
+        )
+    asked = cache.hits + cache.misses
+    if asked:
+        parts.append(
+            _(
+                "cache: {hits} of {asked} looks ({share} %)",
+                hits=cache.hits,
+                asked=asked,
+                share=100 * cache.hits // asked,
+            )
+        )
+    if cache.saved_tokens:
+        parts.append(_("about {tokens} tokens saved", tokens=thousands(cache.saved_tokens)))
+    return parts
 
 
 def counted_steps(count: int) -> str:

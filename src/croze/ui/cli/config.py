@@ -50,14 +50,27 @@ DESCRIPTIONS: dict[str, str] = {
     "store.default_namespace": mark("Namespace where none is named"),
     "permissions.mode": mark("What runs without a question"),
     "permissions.allow": mark("Rules that allow calls, such as execute_command(make test)"),
+    "permissions.ask": mark("Rules that want a question each time; they win over what is allowed"),
     "permissions.deny": mark("Rules that forbid calls; they win over all others"),
     "permissions.sandbox": mark("Where commands may write; unset is the best that the system has"),
+    "permissions.network": mark("Network for commands in the sandbox"),
     "limits.max_turns": mark("Model requests in a turn"),
     "limits.max_cost": mark("US dollars in a turn"),
     "limits.max_time": mark("Seconds in a turn"),
+    "context.policy": mark("When and how the context is made smaller"),
+    "context.zone": mark(
+        "Above what size: 80k, 1.5M, a number of tokens, a share such as 0.5, or auto"
+    ),
+    "context.low": mark("Share of that size that a batch goes down to"),
+    "context.gain": mark("Least share of that size that a batch must free"),
+    "workspace.tree": mark("Tell the model the project's folders when a session opens"),
+    "workspace.tree_depth": mark("Levels of folders in it; unset suits the project's size"),
+    "workspace.tree_characters": mark("Longest tree in characters; unset is 3,000"),
     "ui.language": mark("Language of messages"),
     "ui.color": mark("When to use colours"),
     "plugins.tools": mark("Installed tool plugins to load, by name"),
+    "plugins.hooks": mark("Installed hook plugins to load, by name"),
+    "plugins.claude_hooks": mark("Run the hooks in Claude Code's settings, too"),
     "models.*.window": mark("Context window in tokens"),
     "models.*.max_output": mark("Longest reply in tokens"),
     "models.*.input_price": mark("Dollars a million input tokens"),
@@ -68,6 +81,7 @@ DESCRIPTIONS: dict[str, str] = {
     "models.*.vision": mark("The model can read images"),
     "models.*.reasoning": mark("The model thinks before it answers"),
     "models.*.prefill": mark("The server lets a reply be continued from its start"),
+    "models.*.mid_system": mark("The server takes system messages amid the conversation"),
     "providers.*.base_url": mark("Address of the server's API"),
     "providers.*.api_key_env": mark("Environment variable that holds the key"),
     "providers.*.wire": mark("Protocol that the server speaks"),
@@ -127,7 +141,7 @@ def list_settings(state: State, changed: bool, describe: bool, form: str) -> int
         import msgspec
 
         rows = [{"key": k, "value": v, "source": loaded.source(k)} for k, v in found.items()]
-        state.out.raw(msgspec.json.encode(rows) + b"\n")
+        state.out.json(msgspec.json.encode(rows) + b"\n")
         return Exit.DONE
     if describe:
         for key in found:

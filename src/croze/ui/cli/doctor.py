@@ -14,6 +14,7 @@ import click
 
 from croze import __version__
 from croze.app.config import Config, load
+from croze.app.doctor import examine_sandbox
 from croze.app.keys import stored_keys
 from croze.app.options import Finding
 from croze.app.paths import Paths
@@ -69,12 +70,6 @@ def _system(env: Mapping[str, str]) -> Iterable[Finding]:
     ):
         found = shutil.which(name, path=env.get("PATH"))
         yield _ok(name, found) if found else _bad("warning", name, _("not found on PATH"), hint)
-    yield _bad(
-        "warning",
-        "sandbox",
-        _("none yet: commands run unconfined"),
-        _("mode ask (the default) shows every command before it runs"),
-    )
 
 
 def _has_full_text() -> bool:
@@ -114,6 +109,7 @@ def _application(state: State) -> Iterable[Finding]:
     yield from config.notices
     where = config.paths.config_file
     yield _ok("config", str(where) if where.exists() else _("no file, defaults hold"))
+    yield from asyncio.run(examine_sandbox(config, state.env))
     yield _keys(config, state.env)
     try:
         yield from asyncio.run(_examine(state))

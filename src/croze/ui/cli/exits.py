@@ -27,6 +27,7 @@ _REASONS: dict[StopReason, Exit] = {
     "seconds": Exit.LIMIT,
     "cost": Exit.LIMIT,
     "repeated": Exit.LIMIT,
+    "hook": Exit.REFUSED,
     "failed": Exit.FAILED,
     "retries_exhausted": Exit.RETRIES,
 }

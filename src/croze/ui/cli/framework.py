@@ -1,7 +1,6 @@
 """What click lacks for us: commands imported when they are used, help in the user's language."""
 
 import copy
-import difflib
 import re
 from collections.abc import Mapping
 from importlib import import_module
@@ -98,6 +97,8 @@ class LazyGroup(Command, click.Group):
         name = args[0]
         known = self.list_commands(ctx)
         if name not in known and not name.startswith("-"):
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             hint = (
                 _("did you mean `{command}`?", command=f"{ctx.command_path} {near[0]}")
@@ -167,6 +168,8 @@ def explain_click(error: click.UsageError) -> tuple[str, str]:
     path = error.ctx.command_path if error.ctx else "croze"
     hint = _("`{command}` shows what is possible", command=f"{path} --help")
     if isinstance(error, click.NoSuchOption):
+        import difflib
+
         near = difflib.get_close_matches(error.option_name, error.possibilities or [], n=1)
         if near:
             hint = _("did you mean `{command}`?", command=near[0])

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from croze.ui.cli.collector import at_start
+
 if TYPE_CHECKING:
     from croze.ui.cli.state import State
 
@@ -40,6 +42,7 @@ def main(argv: Sequence[str] | None = None, *, state: "State | None" = None) -> 
 def program() -> None:
     """The console script. Everything is written and closed when `main` returns; the interpreter's own
     end, some 30 ms of freeing memory, is left to the operating system."""
+    at_start()
     code = main()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):

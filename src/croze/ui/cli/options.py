@@ -42,7 +42,8 @@ _OPTIONS = (
     ),
     click.option(
         "--allow", multiple=True, metavar="RULE",
-        help=mark("Allow these calls without a question, such as 'execute_command(make test)'. Repeatable."),
+        help=mark("Allow these calls without a question, such as 'execute_command(make test)'. Repeatable. "
+                  "'network' gives commands in the sandbox network."),
     ),
     click.option(
         "--deny", multiple=True, metavar="RULE",
@@ -65,6 +66,14 @@ _OPTIONS = (
     click.option(
         "--dialect", type=Pick(("auto", "native", "xml")),
         help=mark("How the model writes tool calls; auto suits the model."),
+    ),
+    click.option(
+        "--policy", type=Pick(("batch", "digest", "zone", "none")),
+        help=mark("When and how the context is made smaller."),
+    ),
+    click.option(
+        "--zone", metavar="SIZE",
+        help=mark("Above what size: 80k, 1.5M, a number of tokens, a share such as 0.5, or auto."),
     ),
     click.option(
         "--record", metavar="FILE", help=mark("Write the model's replies to FILE as a script.")
@@ -101,7 +110,22 @@ def options_from(given: dict[str, Any], *, headless: bool) -> "tuple[RunOptions,
             hint=_("leave one of them out"),
             code="resume_or_continue",
         )
+    if given["zone"] is not None:
+        _check_zone(given["zone"])
     verbose = given.pop("verbose")
     if given["max_turns"] is not None:
         given["max_turns"] = int(given["max_turns"])
     return RunOptions(headless=headless, **given), verbose
+
+
+def _check_zone(text: str) -> None:
+    """Raise `UsageError` where a zone is none."""
+    from croze.app.options import is_zone
+
+    if not is_zone(text):
+        raise UsageError(
+            _("--zone {value} is no size", value=text),
+            hint=_("give 80k, 1.5M, 81920, a share such as 0.5, or auto"),
+            code="bad_zone",
+            value=text,
+        )

@@ -1,13 +1,12 @@
 """Writing to the terminal: harmless text, JSON lines, tables; a closed pipe ends quietly."""
 
 import os
-import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 
-from croze.text.display import one_line, safe
+from croze.text.display import one_line, safe, safe_json
 from croze.types.errors import CrozeError
 
 
@@ -41,6 +40,10 @@ class Output:
             raise OutputFailed(
                 f"the output can't be written: {reason}", code="output", reason=reason
             ) from error
+
+    def json(self, line: bytes) -> None:
+        """A line of JSON, which no terminal obeys."""
+        self.raw(safe_json(line))
 
     def note(self, text: str, *, end: str = "\n") -> None:
         """Progress and messages, on standard error; a closed one is no reason to stop."""
@@ -83,6 +86,8 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def columns() -> int:
     """The terminal's width in cells, 100 where there is none."""
+    import shutil
+
     return shutil.get_terminal_size((100, 30)).columns
 
 

@@ -1,10 +1,10 @@
 """What `croze run` shows: progress on standard error, the answer or JSON on standard output."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from croze.text.display import one_line
-from croze.types.event import Event, ModelCalled, Stopped, ToolReturned, ToolStarted
+from croze.types.event import Event, HooksRan, ModelCalled, Stopped, ToolReturned, ToolStarted
 from croze.types.outward import (
     CompletionObject,
     ErrorObject,
@@ -22,8 +22,9 @@ from croze.types.translate import Translator
 from croze.ui.calls import outcome, subject_of
 from croze.ui.cli.exits import Exit
 from croze.ui.cli.output import Output, dollars, thousands
+from croze.ui.hooks import hook_lines
 from croze.ui.i18n import _, explain_code
-from croze.ui.sums import counted_files, counted_steps
+from croze.ui.sums import cache_parts, counted_files, counted_steps
 
 if TYPE_CHECKING:
     from croze.app.app import Session
@@ -53,10 +54,14 @@ class Report:
         self._open_line = False
         self.answer = ""
         self.pipe_closed = False
+        self._told_flag = False
         self.cancel: Callable[[], None] | None = None
+        self._added: Callable[[], Sequence[Event]] = tuple
 
     def begin(self, session: "Session") -> Callable[[], None]:
         """Start to watch; gives the function that ends it."""
+        start = len(session.events)
+        self._added = lambda: session.events[start:]
         earlier = sum(
             isinstance(e.body, ModelCalled) and e.body.purpose == "main" for e in session.events
         )
@@ -78,7 +83,7 @@ class Report:
     def end(self, stopped: Stopped, code: Exit, *, problem: str = "", data: Any = None) -> int:
         """Write the answer and the account of it; gives the exit code."""
         if self._format == "json":
-            self._out.raw(encode(self._result(stopped, code, problem, data)))
+            self._out.json(encode(self._result(stopped, code, problem, data)))
         elif problem and self._format == "stream-json":
             self._object(ErrorObject(session=self._session, code="output_schema", message=problem))
         if self._format == "text" and stopped.reason == "done" and not problem:
@@ -89,7 +94,8 @@ class Report:
             if stopped.text != self._last_problem:
                 self.note(_("stopped ({reason}): {text}", reason=stopped.reason, text=stopped.text))
             resume = f"croze run --resume {self._session[:8]}"
-            self.note(_("everything so far is kept; `{command}` goes on", command=resume))
+            if stopped.reason != "hook" or stopped.steps:  # a dropped message leaves nothing
+                self.note(_("everything so far is kept; `{command}` goes on", command=resume))
         self._account(stopped)
         return int(code)
 
@@ -105,6 +111,15 @@ class Report:
                 cost=dollars(stopped.cost),
             )
         )
+        self._account_cache()
+
+    def _account_cache(self) -> None:
+        """What the run's shared cache did, in one line; nothing where it did nothing."""
+        from croze.app.stats import stats_of
+
+        parts = cache_parts(stats_of(self._added()))
+        if parts:
+            self.note("; ".join(parts))
 
     def _tokens(self) -> tuple[int | None, int | None]:
         return (
@@ -145,21 +160,33 @@ class Report:
             self._subjects[item.body.call_id] = subject_of(item.body.args)
         elif isinstance(item.body, ToolReturned):
             self._tool(item.body)
+        elif isinstance(item.body, HooksRan):
+            for text, _style in hook_lines(item.body):
+                self.note(text)
 
     def _tool(self, body: ToolReturned) -> None:
         title = one_line(outcome(body, self._subjects.pop(body.call_id, "")), 160)
         if body.ok:
             self.note(f"{body.name}: {title}")
         elif body.code == NOT_ALLOWED:
-            self.note(_("refused: {text}", text=one_line(body.message, 300)))
+            self._refused(body)
         else:
             self.note(_("{tool} failed: {title}", tool=body.name, title=title))
+
+    def _refused(self, body: ToolReturned) -> None:
+        """The refusal; the first one names the flag that allows it, whole, to be copied."""
+        flag = str(body.data.get("flag") or "") if isinstance(body.data, dict) else ""
+        text = body.message.partition(f" The user can allow it with {flag}")[0] if flag else ""
+        self.note(_("refused: {text}", text=one_line(text or body.message, 300)))
+        if flag and not self._told_flag:
+            self._told_flag = True
+            self._out.note("  " + _("to allow it beforehand: {flag}", flag=flag))
 
     def _object(self, item: Outward) -> None:
         if self._format != "stream-json" or self.pipe_closed:
             return
         try:
-            self._out.raw(encode(item))
+            self._out.json(encode(item))
         except BrokenPipeError:
             self.pipe_closed = True
             if self.cancel is not None:

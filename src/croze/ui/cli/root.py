@@ -17,10 +17,19 @@ _RUN = mark("Do one task without a chat and print the answer.")
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("croze.ui.cli.run:run", _RUN),
     "exec": ("croze.ui.cli.run:run", mark("Another name of run.")),
+    "init": ("croze.ui.cli.init:init", mark("Look round and write the project's guide.")),
     "session": ("croze.ui.cli.session:session", mark("List, show, search and move conversations.")),
+    "context": (
+        "croze.ui.cli.context:context",
+        mark("Show what the model saw at a step, why, and what it cost."),
+    ),
     "replay": (
         "croze.ui.cli.replay:replay",
         mark("Check that a recorded conversation can be rebuilt byte for byte."),
+    ),
+    "stats": (
+        "croze.ui.cli.stats:stats",
+        mark("Show tokens, money, tools and what the cache saved."),
     ),
     "undo": ("croze.ui.cli.timetravel:undo", mark("Take back the last turn: files and words.")),
     "redo": ("croze.ui.cli.timetravel:redo", mark("Bring back what was undone last.")),
@@ -30,6 +39,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         mark("List the turns that undo can go back to."),
     ),
     "commit": ("croze.ui.cli.timetravel:commit", mark("Commit what a conversation has changed.")),
+    "permissions": (
+        "croze.ui.cli.permissions:permissions",
+        mark("Show, change and try the rules of what may run without a question."),
+    ),
     "config": ("croze.ui.cli.config:config", mark("Show and change settings.")),
     "demo": ("croze.ui.cli.demo:demo", mark("Watch a scripted model mend a real bug.")),
     "doctor": ("croze.ui.cli.doctor:doctor", mark("Check that everything croze needs is there.")),

@@ -11,6 +11,7 @@ from croze.app.options import RunOptions
 from croze.types.errors import CrozeError, UsageError
 from croze.types.outward import ErrorObject, encode
 from croze.ui.cli.answer import Schema, read_schema
+from croze.ui.cli.collector import started
 from croze.ui.cli.exits import Exit, exit_of_turn
 from croze.ui.cli.framework import Command, Pick
 from croze.ui.cli.interrupt import Interrupt
@@ -72,7 +73,7 @@ def run(
         return asyncio.run(_run(state, options, prompt, report, schema))
     except CrozeError as error:
         if output_format != "text":
-            state.out.raw(encode(ErrorObject(session="", code=error.code, message=error.message)))
+            state.out.json(encode(ErrorObject(session="", code=error.code, message=error.message)))
         raise
 
 
@@ -110,6 +111,7 @@ async def _run(
         try:
             session = await app.session(options)
             state.tell_store(app)
+            started()
             return await _turns(session, prompt, report, schema, interrupt)
         except asyncio.CancelledError:
             return interrupt.code or Exit.INTERRUPTED

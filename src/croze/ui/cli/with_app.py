@@ -32,5 +32,5 @@ def write_json(state: State, value: Any) -> int:
     """Write a value as one line of JSON."""
     import msgspec
 
-    state.out.raw(msgspec.json.encode(value) + b"\n")
+    state.out.json(msgspec.json.encode(value) + b"\n")
     return Exit.DONE

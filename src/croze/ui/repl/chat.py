@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from croze.text.display import one_line
 from croze.types.errors import CrozeError
-from croze.types.event import Asked, Event, Stopped
+from croze.types.event import Asked, BackgroundTask, Event, Stopped
 from croze.types.stream import Delta
 from croze.ui.cli.exits import Exit, exit_of_turn
 from croze.ui.cli.interrupt import Interrupt
@@ -18,7 +18,7 @@ from croze.ui.cli.listing import row_of
 from croze.ui.cli.output import columns, dollars, table_lines, thousands
 from croze.ui.i18n import _, explain
 from croze.ui.render import Screen
-from croze.ui.repl import questions, rewind
+from croze.ui.repl import init, inspect, questions, rewind
 from croze.ui.repl.reader import Reader
 from croze.ui.repl.recall import last_exchange
 
@@ -56,10 +56,18 @@ class Chat:
                 _("show the model, or go on with another: /model provider:name"),
             ),
             "/cost": (self._cost, _("tokens and money so far")),
+            "/context": (
+                self._context,
+                _(
+                    "what the model saw: sections, tokens, cost; also why, breaks, receipts, restore"
+                ),
+            ),
+            "/compact": (self._compact, _("make the context smaller now, and say what that did")),
             "/resume": (self._resume, _("list conversations, or go on with one: /resume ID")),
             "/undo": (self._undo, _("take back the last turn: files, conversation, todo list")),
             "/redo": (self._redo, _("bring back what was undone last")),
             "/diff": (self._diff, _("what this conversation has changed")),
+            "/init": (self._init, _("look round and write the project's guide, AGENTS.md")),
             "/new": (self._new, _("begin a new conversation")),
             "/exit": (self._exit, _("leave (Ctrl-D does as well)")),
         }
@@ -91,11 +99,14 @@ class Chat:
             try:
                 await self._take(line.strip())
             except CrozeError as error:
-                message, hint = explain(error)
-                self._screen.line(message, "red")
-                if hint:
-                    self._screen.line(f"  {hint}", "dim")
+                self._tell(error)
         return int(self._code if self._options.headless else Exit.DONE)
+
+    def _tell(self, error: CrozeError) -> None:
+        message, hint = explain(error)
+        self._screen.line(message, "red")
+        if hint:
+            self._screen.line(f"  {hint}", "dim")
 
     def leave(self) -> None:
         """Stop the running step, if any, and end the chat after it."""
@@ -156,6 +167,9 @@ class Chat:
             if self._options.headless:
                 return  # nobody is here, and the answer is given already
             self._asked.put_nowait(item.body)
+        if isinstance(item, Event) and isinstance(item.body, BackgroundTask):
+            self._reader.above(lambda: self._screen.watch(item))
+            return
         self._screen.watch(item)
 
     async def _switch(self, options: "RunOptions", *, greet: bool = True) -> None:
@@ -229,6 +243,16 @@ class Chat:
             )
         )
 
+    async def _context(self, rest: str) -> None:
+        await inspect.context(self._screen, self._app, self.session, rest)
+
+    async def _compact(self, _rest: str) -> None:
+        self._screen.width = columns()
+        with self._reader.working(), self._interrupt.turn(self._cancel):
+            done = await self.session.compact()
+        if done is None:
+            self._screen.line(_("Nothing was taken out of the context."), "dim")
+
     async def _resume(self, rest: str) -> None:
         if rest:
             found = await self._app.conversations.resolve(rest)
@@ -249,6 +273,25 @@ class Chat:
 
     async def _diff(self, _rest: str) -> None:
         await rewind.diff(self._screen, self._app, self.session)
+
+    async def offer_law(self) -> None:
+        """Where the project has no law file: ask once whether it is to be written."""
+        try:
+            if await init.offer(self._app, self.session, self._screen, self._reader):
+                await self._init("")
+        except CrozeError as error:
+            self._tell(error)
+
+    async def _init(self, rest: str) -> None:
+        stopped = await init.write(
+            self._app,
+            rest,
+            screen=self._screen,
+            reader=None if self._options.headless else self._reader,
+            submit=self._turn,
+        )
+        if stopped is not None:
+            self._ended(stopped)
 
     async def _new(self, _rest: str) -> None:
         await self._reopen(replace(self._options, resume=None, continue_=False))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from croze.types.errors import CrozeError
+from croze.ui.cli.collector import started
 from croze.ui.cli.interrupt import Interrupt
 from croze.ui.cli.output import Output, columns
 from croze.ui.i18n import _
@@ -75,6 +76,9 @@ async def _chat(app: "App", options: "RunOptions", out: Output, *, terminal: boo
             chat = Chat(app, options, reader, screen, interrupt)
             paper.stop = chat.leave
             await chat.open()
+            started()
+            if terminal:
+                await chat.offer_law()
             code = await chat.run()
         except asyncio.CancelledError:
             if interrupt.code is None:

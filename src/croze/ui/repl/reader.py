@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -27,6 +27,10 @@ class Reader(Protocol):
         """While this lasts the agent works: what is typed must not be drawn into its lines."""
         ...
 
+    def above(self, draw: Callable[[], None]) -> None:
+        """Draw something at once, though a line may be being typed: above it."""
+        ...
+
 
 class TerminalReader:
     """prompt_toolkit's line editing, with a history file that only the user can read. It must not
@@ -44,6 +48,7 @@ class TerminalReader:
         except OSError:
             kept = InMemoryHistory()
         self._session: PromptSession[str] = PromptSession(history=kept)
+        self._drawing: set[asyncio.Future[None]] = set()
         self._question: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
     async def line(self, prompt: str) -> str | None:
@@ -64,6 +69,16 @@ class TerminalReader:
             return await self._question.prompt_async(prompt, handle_sigint=False)
         except EOFError:
             return None
+
+    def above(self, draw: Callable[[], None]) -> None:
+        if not self._session.app.is_running:
+            draw()
+            return
+        from prompt_toolkit.application import run_in_terminal
+
+        drawing = asyncio.ensure_future(run_in_terminal(draw))
+        self._drawing.add(drawing)
+        drawing.add_done_callback(self._drawing.discard)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
@@ -105,6 +120,9 @@ class PipeReader:
 
     async def answer(self, prompt: str) -> str | None:
         return await self.line(prompt)
+
+    def above(self, draw: Callable[[], None]) -> None:
+        draw()
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
