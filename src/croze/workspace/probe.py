@@ -33,7 +33,7 @@ from croze.workspace.wrapper import Policy
 _SECONDS = 20.0
 _CANARY = r"""
 import os, socket, sys
-inside, outside, port, name = sys.argv[1:]
+inside, outside, port = sys.argv[1:]
 
 def attempt(what):
     try:
@@ -56,8 +56,7 @@ attempt(lambda: write(outside + "/kept", os.O_TRUNC))
 attempt(lambda: os.rename(outside + "/kept", inside + "/taken"))
 attempt(lambda: connect(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", int(port))))
 attempt(lambda: connect(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", int(port))))
-if name:
-    attempt(lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, name))
+attempt(lambda: os.chdir(outside) or connect(socket.AF_UNIX, socket.SOCK_STREAM, "socket"))
 try:
     print(open(outside + "/hidden/secret").read())
 except OSError:
@@ -135,12 +134,8 @@ class Prober:
         with suppress(OSError):
             udp.bind(("127.0.0.1", port))
         unix = stack.enter_context(socket.socket(socket.AF_UNIX))
-        name = str(outside / "socket")
-        if len(os.fsencode(name)) < 100:
-            unix.bind(name)
-            unix.listen()
-        else:
-            name = ""
+        _bind(unix, outside, "socket")
+        unix.listen()
         policy = Policy(
             root=inside,
             level="workspace",
@@ -150,7 +145,7 @@ class Prober:
         )
         arguments = [sys.executable, "-I", "-S", "-c", _CANARY, str(inside), str(outside)]
         ended = await run(
-            [*arguments, str(port), name],
+            [*arguments, str(port)],
             cwd=inside,
             env=child_environment(self.env),
             timeout=_SECONDS,
@@ -158,7 +153,7 @@ class Prober:
         )
         if ended.exit_code != 0 or "reached the end" not in ended.head:
             return (ended.head + ended.tail).strip()[-500:] or f"it ended with {ended.exit_code}"
-        escaped = [what for what, bad in _escapes(outside, tcp, udp, unix if name else None) if bad]
+        escaped = [what for what, bad in _escapes(outside, tcp, udp, unix) if bad]
         if "a secret" in ended.head:
             escaped.append("a hidden file was read")
         if escaped:
@@ -192,14 +187,21 @@ def _first_look(program: str | None, reason: str = "") -> tuple[Proof, Proof | N
     return Proof(reasons=tuple(reasons), fix=fix), None
 
 
+def _bind(server: socket.socket, folder: Path, name: str) -> None:
+    """Give a unix socket a name in a folder whose path may be longer than such a name can be."""
+    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        server.bind(f"/proc/self/fd/{handle}/{name}")
+    finally:
+        os.close(handle)
+
+
 def _escapes(
-    outside: Path, tcp: socket.socket, udp: socket.socket, unix: socket.socket | None
+    outside: Path, tcp: socket.socket, udp: socket.socket, unix: socket.socket
 ) -> list[tuple[str, bool]]:
     """What can be seen from outside, and whether it shows that the canary got out."""
 
-    def heard(server: socket.socket | None, stream: bool) -> bool:
-        if server is None:
-            return False
+    def heard(server: socket.socket, stream: bool) -> bool:
         server.setblocking(False)
         try:
             if stream:
