@@ -284,6 +284,18 @@ def test_only_sockets_that_a_command_could_reach_are_covered(short):
         assert here == [f"{short}/open/by-link", f"{short}/open/s"]
 
 
+@pytest.mark.parametrize("name", ["relative", "../up", "/proc/self/fd/7/s"])
+def test_a_socket_whose_place_is_not_told_closes_all(tmp_path, monkeypatch, name):
+    table = tmp_path / "unix"
+    row = "ffff888000000000: 00000002 00000000 00010000 0001 01 12345 {}\n"
+    head = "Num       RefCount Protocol Flags    Type St Inode Path\n"
+    monkeypatch.setattr("croze.workspace.sockets._LIST", str(table))
+    table.write_text(head + row.format("@abstract") + row.format("/nowhere/at/all"))
+    assert to_cover(lambda _: False) == []
+    table.write_text(head + row.format("@abstract") + row.format(name))
+    assert to_cover(lambda _: False) is None
+
+
 SYSTEM_CALLS = """
 import ctypes, errno, fcntl, os, pty, sys
 call = ctypes.CDLL(None, use_errno=True)

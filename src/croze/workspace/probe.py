@@ -134,7 +134,10 @@ class Prober:
         with suppress(OSError):
             udp.bind(("127.0.0.1", port))
         unix = stack.enter_context(socket.socket(socket.AF_UNIX))
-        _bind(unix, outside, "socket")
+        # By a short link, since a socket's name can't be as long as the path may be.
+        short = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="croze-"))) / "o"
+        short.symlink_to(outside)
+        unix.bind(str(short / "socket"))
         unix.listen()
         policy = Policy(
             root=inside,
@@ -185,15 +188,6 @@ def _first_look(program: str | None, reason: str = "") -> tuple[Proof, Proof | N
         second = Proof(kind="landlock", abi=version, reasons=tuple(reasons), fix=fix)
         return Proof(reasons=tuple(reasons), fix=fix), second
     return Proof(reasons=tuple(reasons), fix=fix), None
-
-
-def _bind(server: socket.socket, folder: Path, name: str) -> None:
-    """Give a unix socket a name in a folder whose path may be longer than such a name can be."""
-    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
-    try:
-        server.bind(f"/proc/self/fd/{handle}/{name}")
-    finally:
-        os.close(handle)
 
 
 def _escapes(

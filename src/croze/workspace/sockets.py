@@ -17,10 +17,10 @@ _NEXT = re.compile(rb"\n(?=[0-9a-f]+: [0-9A-F]{8} )")
 
 def to_cover(replaced: Callable[[str], bool]) -> list[str] | None:
     """The real paths of sockets that a program with this process's user, but without its capabilities,
-    could connect to; None where there are too many. `replaced` tells whether something else stands at a
+    could connect to; None where there are too many, or one whose place isn't told. `replaced` tells whether something else stands at a
     path in the sandbox, so that nothing there can be reached, nor mounted on."""
     names = _listed()
-    if len(names) > _MOST_LISTED:
+    if len(names) > _MOST_LISTED or not all(map(_is_a_place, names)):
         return None
     folders: dict[str, str | None] = {}
     found: set[str] = set()
@@ -48,14 +48,20 @@ def _found_at(name: str, folders: dict[str, str | None]) -> str | None:
 
 
 def _listed() -> set[str]:
-    """Every path that a socket of this machine was bound to, whatever is there now (unix(7))."""
+    """Every path that a socket of this machine was bound to, as it was given, whatever is there now
+    (unix(7)); abstract names, which begin with @, are no paths."""
     try:
         with open(_LIST, "rb") as stream:
             rows = _NEXT.split(stream.read().removesuffix(b"\n"))
     except OSError:
         return set()
     names = (row[found.end() :] for row in rows if (found := _ROW.match(row)))
-    return {os.fsdecode(name) for name in names if name.startswith(b"/")}
+    return {os.fsdecode(name) for name in names if name and not name.startswith(b"@")}
+
+
+def _is_a_place(name: str) -> bool:
+    """A relative name, or one below a process's own folder, says nothing of where the socket is."""
+    return name.startswith("/") and not name.startswith("/proc/")
 
 
 def _searchable(folder: str) -> str | None:
