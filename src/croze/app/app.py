@@ -1,5 +1,6 @@
 """What front ends get: configuration, conversations, live sessions, replays and checks."""
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Mapping
@@ -147,6 +148,8 @@ class App:
             session.on(point, callback)
         await session.open(resumed=used(log.events))
         await self.conversations.set_current(session.id, namespace=options.namespace)
+        if live.registry.get("execute_command") is not None:
+            asyncio.get_running_loop().run_in_executor(None, _warm_up)
         self._sessions.append(session)
         return session
 
@@ -200,3 +203,14 @@ class App:
         if self._store is not None:
             self._store.close()
             self._store = None
+
+
+def _warm_up() -> None:
+    """Load what the first command is judged with, beside the first request: the shell's grammar alone
+    takes some 10 ms."""
+    import croze.tools.classify  # noqa: F401
+    from croze.tools.shell_syntax import read
+    from croze.workspace.descendants import adopt_orphans
+
+    read("true")
+    adopt_orphans()
