@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from croze.agent.recorded import OUTSIDE, Diverged, RecordedLog
+from croze.context.receipts import RESTORED
 from croze.llm.openai import OpenAIModel
 from croze.store import rows
 from croze.types.event import (
@@ -113,6 +114,24 @@ async def test_a_session_with_secrets_comes_out_the_same_and_its_log_has_none(
     for line in secret.strip().splitlines()[1:-1] or [secret]:
         assert line.encode() not in stored
         assert all(line.encode() not in request.body for request in server.requests)
+
+
+async def test_messages_that_were_brought_back_come_out_the_same_with_another_model_too(
+    desk: Desk,
+) -> None:
+    def brought_back(number: int) -> FactAdded:
+        return FactAdded(RESTORED, f"{number:08x}-0", "A text.", layer="history", tokens=2)
+
+    desk.server.replies = lambda _request: Reply(text="Yes.")
+    first, _ = await desk.run("One?")
+    await desk.write_log(first.id, brought_back(1))
+    async with desk.session(resume=first.id, model="openai:gpt-4.1-mini") as session:
+        await session.submit("Two?")
+        await session.add_fact(brought_back(2))
+        await session.submit("Three?")
+    assert [call.model for call in bodies(session.events, ModelCalled)] == [
+        "openai:gpt-4.1", "openai:gpt-4.1-mini", "openai:gpt-4.1-mini",
+    ]  # fmt: skip
 
 
 async def test_calls_that_were_written_wrongly_come_out_the_same(desk: Desk) -> None:

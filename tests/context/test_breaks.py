@@ -179,6 +179,21 @@ def test_a_receipt_says_what_was_taken_and_what_that_saved_and_cost() -> None:
     assert found.marked == ()
 
 
+def test_a_compaction_at_the_end_or_soon_undone_stands_after_the_step_before_it() -> None:
+    log = start()
+    log.work("read_file", {"path": "a"}, LONG)
+    begun = len(log.events) + 1
+    log.user("More.")
+    log.compact(hidden=(results(log)[0].message_id,))
+    (asked,) = receipts(log).receipts
+    assert (asked.step, asked.requests) == (1, 0)
+    log.undo(begun, len(log.events))
+    for _ in range(3):
+        log.work("list_files", {"path": "."}, "x")
+    (taken,) = receipts(log).receipts
+    assert (taken.step, taken.requests, taken.undone) == (1, 0, True)
+
+
 def test_a_receipt_can_be_a_loss() -> None:
     log = start()
     for number in range(6):

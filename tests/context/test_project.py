@@ -123,6 +123,21 @@ def logs(draw: st.DrawFn) -> list[Event]:
     return events(*bodies)
 
 
+def test_results_stand_in_call_order_in_whatever_order_they_came() -> None:
+    log = events(
+        user("1", "go"),
+        called(),
+        said("2", *(ToolCall(id=name, name="t", args={}) for name in ("a", "b", "c"))),
+        returned("a"),
+        returned("c"),
+        returned("b"),
+        called(),
+        said("3", Text(text="done")),
+    )
+    parts = context_of(log).messages[2].parts
+    assert [part.call_id for part in parts if isinstance(part, CallResult)] == ["a", "b", "c"]
+
+
 @settings(max_examples=100)
 @given(logs())
 def test_each_request_is_a_prefix_of_the_next(log: list[Event]) -> None:

@@ -1,13 +1,15 @@
 """What if: the same log under other policies, windows and prices, by the real policy functions."""
 
 import pytest
+from msgspec.structs import replace
 
 from croze.context.evidence import Score, evidence_of, terms
 from croze.context.ledger import ledger_of
-from croze.context.policies import Decision, Policy, State, decide
+from croze.context.policies import Decision, Policy, State, Zone, decide
 from croze.context.requests import calls_of
 from croze.context.whatif import NOTE, Outcome, Scenario, WhatIf, what_if
-from croze.types.event import Compacted, Notice
+from croze.types.agent import AgentSpec
+from croze.types.event import Compacted, Event, HeadSet, Notice
 from croze.types.model import Prices
 from tests.context.recording import Recording, info
 
@@ -96,6 +98,30 @@ def test_the_real_policies_make_the_context_smaller_and_say_what_was_lost() -> N
     assert digested.evidence is not None
     assert digested.evidence <= 1.0
     assert found.quoted > 0
+
+
+def test_what_is_not_named_is_the_sessions_own() -> None:
+    log = session(30)
+    plain = play(log, "batch").outcomes
+    for number, event in enumerate(log.events):
+        if isinstance(event.body, HeadSet):
+            body = replace(event.body, agent=AgentSpec(zone="20k", low=0.3, gain=0.2))
+            log.events[number] = Event(event.session, event.seq, event.at, body)
+    seen: set[Zone] = set()
+
+    def watching(state: State) -> Decision | None:
+        seen.add(state.zone)
+        return decide(state)
+
+    own = play(log, "batch", "digest", policy=watching).outcomes
+    assert seen == {Zone(name, 20 * 1024, low=0.3, gain=0.2) for name in ("batch", "digest")}
+    assert own[0].peak < plain[0].peak
+    seen.clear()
+    play(log, "batch", policy=watching, zone="auto")
+    assert seen == {Zone("batch", None, low=0.3, gain=0.2)}
+    seen.clear()
+    play(log, "zone", policy=watching, zone="40k")
+    assert seen == {Zone("zone", 40 * 1024, low=0.3, gain=0.2)}
 
 
 def clear_first(state: State) -> Decision | None:

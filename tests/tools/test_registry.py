@@ -281,6 +281,18 @@ def call(name: str, args: dict[str, Any]) -> ToolCall:
             "execute_command",
             {"command": "ls", "timeout": 120},
         ),
+        (
+            "BashOutput",
+            {"bash_id": "bg1", "filter": "x"},
+            "background_task",
+            {"action": "monitor", "task_id": "bg1"},
+        ),
+        (
+            "call_tool",
+            {"name": "KillShell", "arguments": {"shell_id": "bg1"}},
+            "background_task",
+            {"action": "kill", "task_id": "bg1"},
+        ),
         ("finish", {"response": "ok"}, "attempt_completion", {"result": "ok"}),
         (
             "Edit",

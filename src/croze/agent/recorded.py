@@ -11,6 +11,7 @@ import msgspec
 from croze.agent.resume import BREAK
 from croze.context.check import WARNINGS as CHECKS
 from croze.context.invariants import WARNINGS as EVENT_CHECKS
+from croze.context.receipts import RESTORED
 from croze.tools.hooks import FACT
 from croze.types.errors import StoreError
 from croze.types.event import (
@@ -50,9 +51,10 @@ LEFT_OUT = ("seconds", "first_token", "redacted")
 which the record has only the rest."""
 
 
-def of_hook(fact: FactAdded) -> bool:
-    """Whether a hook told this: hooks don't run in a replay."""
-    return fact.key.startswith(FACT)
+def is_told(fact: FactAdded) -> bool:
+    """Whether this came from outside: from a hook (they don't run in a replay), or as a message that the
+    user brought back."""
+    return fact.key.startswith(FACT) or fact.key == RESTORED
 
 
 def is_finding(body: Body | None) -> bool:
@@ -120,7 +122,7 @@ class RecordedLog:
         """A reply that no request asked for was imported."""
         if isinstance(body, OUTSIDE) or (isinstance(body, ModelSaid) and not self._asked):
             return True
-        return isinstance(body, FactAdded) and of_hook(body)
+        return isinstance(body, FactAdded) and is_told(body)
 
     async def append(self, *bodies: Body, durable: bool = False) -> tuple[Event, ...]:
         del durable
@@ -193,7 +195,7 @@ class RecordedSource:
         while self._given < len(recorded):
             body = recorded[self._given].body
             self._given += 1
-            if isinstance(body, UserSaid) or (isinstance(body, FactAdded) and of_hook(body)):
+            if isinstance(body, UserSaid) or (isinstance(body, FactAdded) and is_told(body)):
                 continue
             found = getattr(body, "message_id", None) or getattr(body, "ask_id", None)
             if isinstance(found, str):

@@ -95,9 +95,10 @@ async def _take_repairs(live: Live, log: RecordedLog) -> None:
 def recorded_gather(log: RecordedLog) -> Gather:
     """Facts as the record has them: those that stand before the next request."""
 
-    async def gather(_live: Live) -> list[FactAdded | Notice]:
+    async def gather(live: Live) -> list[FactAdded | Notice]:
         log.take_outside()
         log.take_findings()
+        live.fold()
         found: list[FactAdded | Notice] = []
         for event in log.recorded[len(log.events) :]:
             body = event.body

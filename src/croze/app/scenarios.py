@@ -35,8 +35,9 @@ def parse_what_if(app: "App", spec: str) -> list[Scenario]:
         if name not in NAMES:
             raise _wrong(spec, f"policy={' | '.join(NAMES)} | all")
     window = _size(given["window"], spec) if "window" in given else None
-    high = given.get("zone", "auto")
-    _checked(high, spec)
+    high = given.get("zone")
+    if high is not None:
+        _checked(high, spec)
     prices, source = _prices(app, given["prices"], spec) if "prices" in given else (None, "")
     return [
         Scenario(policy=name, zone=high, window=window, prices=prices, prices_of=source)

@@ -84,7 +84,7 @@ class Projection:
         self._last_said = ""
         self._newest = 0
         self._asked = False
-        self._waiting: dict[str, str] = {}
+        self._waiting: dict[str, tuple[int, str]] = {}  # call → its place in the reply, its tool
         self._marks: list[Mark] = []
         self._requests = 0
         self._summary_due = bool(self._shape.summary)
@@ -251,21 +251,23 @@ class Projection:
 
     def _returned(self, seq: int, body: ToolReturned) -> None:
         """A result of the last reply's calls; a damaged log's second one, or one of no call, isn't sent."""
-        if self._waiting.pop(body.call_id, None) is None:
+        call = self._waiting.pop(body.call_id, None)
+        if call is None:
             return
         standing = result_parts(body, self._shape)
         if standing is None:
             return
         result, tokens, images = standing
-        self._add(Said(seq, (result,), tokens, result=True))
+        self._add(Said(seq, (result,), tokens, result=True, place=call[0]))
         if images:  # below all results: not every wire takes images in them
             label = Text(text=f"[{body.message}]" if body.message else f"[{body.name}]")
             self._add(Said(seq, (label, *images), 0))
 
     def _answer(self, seq: int) -> None:
         """Say of the last reply's calls that the log has no result of them: no wire takes them alone."""
-        for call_id, name in self._waiting.items():
-            self._add(Said(seq, (no_result(call_id, name),), 0, result=True))
+        for call_id, (place, name) in self._waiting.items():
+            part = no_result(call_id, name)
+            self._add(Said(seq, (part,), 0, result=True, place=place))
         self._waiting = {}
 
     def _model_said(self, seq: int, body: ModelSaid) -> None:
@@ -278,7 +280,8 @@ class Projection:
             old = self._messages.pop()
             self._history -= old.tokens
         self._last_said = ""
-        self._waiting = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
+        calls = (part for part in parts if isinstance(part, ToolCall))
+        self._waiting = {call.id: (place, call.name) for place, call in enumerate(calls)}
         if any(not isinstance(part, Text) or part.text.strip() for part in parts):
             message = Message(seq, seq, "assistant", parts, "history", tokens)
             self._append(message, message.tokens)
@@ -306,7 +309,8 @@ class Projection:
         """The open group as a message: results first, since they answer the reply above them."""
         entries = self._entries
         if self._open is None and entries:
-            results = [part for entry in entries if entry.result for part in entry.parts]
+            answers = sorted((e for e in entries if e.result), key=lambda entry: entry.place)
+            results = [part for entry in answers for part in entry.parts]
             said = [part for entry in entries if not entry.result for part in entry.parts]
             # What was said while a reply came stands below it and counts from there.
             self._open = Message(

@@ -40,6 +40,7 @@ class Pruned(Struct, frozen=True, omit_defaults=True):
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
     """One compaction. `before` and `after` are the whole request's tokens as the policy counted them.
+    `step` is the first one without what it took; the last one with it where no request came since.
 
     Since then `requests` have been sent, each without the `freed` tokens. `saved` are their tokens in
     all; `rewritten` had to be written again because the prefix broke here. `money` is what the one saved
@@ -106,7 +107,7 @@ def receipts_of(
             Receipt(
                 event=event.seq,
                 at=event.at,
-                step=later[0].step if later else (calls[-1].step if calls else 0),
+                step=later[0].step if later else _last_step(event, calls),
                 policy=body.policy,
                 reason=body.reason,
                 before=body.tokens_before,
@@ -135,6 +136,11 @@ def receipts_of(
         money=sum(known_money) if len(known_money) == len(money) else None,
         marked=_marked(events, gone),
     )
+
+
+def _last_step(event: Event, calls: Sequence[Call]) -> int:
+    """The step of the last request before an event; 0 where there was none."""
+    return next((call.step for call in reversed(calls) if call.event.seq < event.seq), 0)
 
 
 def _money(later: Sequence[Call], freed: int, again: int) -> float | None:

@@ -12,11 +12,12 @@ from croze.context.account import Account, Accounting
 from croze.context.breaks import SMALLEST_CACHED, idle_seconds, is_cold
 from croze.context.evidence import Evidence, Score, add_stubs
 from croze.context.ledger import Ledger
-from croze.context.policies import Decision, Policy, State, overflows, zone_of
+from croze.context.policies import Decision, Policy, State, Zone, overflows, zone_of
 from croze.context.receipt import receipt_of
 from croze.context.recover import recover
 from croze.context.requests import Call
 from croze.context.summary import REQUEST_TOKENS, SUMMARY_TOKENS, fallback_of
+from croze.types.agent import AgentSpec
 from croze.types.context import Budget, budget_for
 from croze.types.event import Compacted, Event, FactAdded, ModelCalled, ModelSaid, Notice, Undone
 from croze.types.model import Prices
@@ -24,10 +25,10 @@ from croze.types.model import Prices
 
 class Scenario(Struct, frozen=True, kw_only=True):
     """What is to be tried: a policy by name with its zone as users write it. None takes what the log
-    has; `prices_of` names whose prices they are."""
+    has; `prices_of` names whose prices they are. How low a batch goes and what it must free are the log's."""
 
     policy: str
-    zone: str = "auto"
+    zone: str | None = None
     window: int | None = None
     prices: Prices | None = None
     prices_of: str = ""
@@ -41,6 +42,13 @@ def budget_of(call: Call, window: int | None) -> Budget:
     if call.head is None:
         return budget_for(window or 0, 0)
     return budget_for(window or call.head.model.window, call.head.model.max_output)
+
+
+def _zone(call: Call, scenario: Scenario, budget: Budget) -> Zone:
+    """The scenario's zone, else the session's own; `auto` where it is from before there were zones."""
+    spec = AgentSpec() if call.head is None else call.head.agent
+    high = scenario.zone or spec.zone or "auto"
+    return zone_of(scenario.policy, high, budget, low=spec.low, gain=spec.gain)
 
 
 def output_of(call: Call) -> int:
@@ -206,17 +214,17 @@ class Simulation:
 
     def _shape(self, call: Call, scale: float, head: int, prices: Prices, budget: Budget) -> None:
         """What happens before a request: the policy's step, and recovery where the window is full."""
-        decision = self.policy(self._state(scale, head, prices, budget))
+        decision = self.policy(self._state(call, scale, head, prices, budget))
         if decision is not None:
             self._apply(decision, call, scale, prices)
-        state = self._state(scale, head, prices, budget)
+        state = self._state(call, scale, head, prices, budget)
         if overflows(state):
             rescue = recover(state)
             if rescue is not None:
                 self._apply(rescue, call, scale, prices)
                 self.sums.recoveries += 1
 
-    def _state(self, scale: float, head: int, prices: Prices, budget: Budget) -> State:
+    def _state(self, call: Call, scale: float, head: int, prices: Prices, budget: Budget) -> State:
         ledger = self.ledger
         idle = None
         if ledger.last is not None and ledger.newest is not None and not ledger.cold:
@@ -227,7 +235,7 @@ class Simulation:
             head=round(head * scale),
             scale=scale,
             budget=budget,
-            zone=zone_of(self.scenario.policy, self.scenario.zone, budget),
+            zone=_zone(call, self.scenario, budget),
             prices=prices,
             idle=idle,
         )

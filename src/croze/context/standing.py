@@ -21,13 +21,15 @@ SUMMARY_HEADING = "[History Summary]"
 
 
 class Said(Struct, frozen=True):
-    """One entry of the open group; `result` marks a tool's, `fact` what a section accounts for."""
+    """One entry of the open group; `result` marks a tool's, `fact` what a section accounts for. `place`
+    is that of a result's call in its reply: what ends the turn runs last wherever it stands."""
 
     seq: int
     parts: tuple[Part, ...]
     tokens: int
     result: bool = False
     fact: bool = False
+    place: int = 0
 
 
 class Mark(Struct, frozen=True):
@@ -42,7 +44,7 @@ class Mark(Struct, frozen=True):
     last_said: str
     newest: int
     asked: bool
-    waiting: dict[str, str]
+    waiting: dict[str, tuple[int, str]]
 
 
 def facts_of(entries: Sequence[Said]) -> int:

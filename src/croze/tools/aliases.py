@@ -24,6 +24,9 @@ TOOLS: Mapping[str, str] = MappingProxyType(
         "MultiEdit": "replace_in_file",
         "Write": "write_to_file",
         "Bash": "execute_command",
+        "BashOutput": "background_task",
+        "KillShell": "background_task",
+        "KillBash": "background_task",
         "TodoRead": "todo_read",
         "TodoWrite": "todo_write",
         "WebFetch": "web_crawl",
@@ -66,6 +69,7 @@ PARAMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "-C": "context",
         },
         "execute_command": {**_IGNORED, "cmd": "command", "run_in_background": "background"},
+        "background_task": {**_IGNORED, "filter": ""},
         "attempt_completion": {**_IGNORED, "response": "result", "answer": "result"},
         "todo_write": {"task": "content", "tasks": "content", "id": "task_id", "note": "notes"},
         "describe_tools": {"tools": "names", "name": "names"},
@@ -80,6 +84,7 @@ PARAMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 OTHER_FORMS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "read_file": frozenset({"limit"}),
+        "background_task": frozenset({"bash_id", "shell_id"}),
         "replace_in_file": frozenset({"old_string", "new_string", "replace_all", "edits"}),
         "search_files": frozenset({"-i"}),
         "todo_write": frozenset({"todos"}),
@@ -110,6 +115,7 @@ RULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Names that in a permission rule stand for a whole kind of tools."""
 
+_TASKS = {"bash_id": "monitor", "shell_id": "kill"}  # what BashOutput and KillShell name it
 _MARKS = {"completed": "[x]", "in_progress": "[>]"}
 _LONGEST_SECONDS = 3600
 
@@ -143,6 +149,10 @@ def other_form(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
         timeout = _number(out.get("timeout"))
         if timeout is not None and timeout > _LONGEST_SECONDS:  # Bash takes milliseconds
             out["timeout"] = max(1, timeout // 1000)
+    elif tool == "background_task":
+        for name in _TASKS.keys() & out.keys():
+            out.setdefault("task_id", out.pop(name))
+            out.setdefault("action", _TASKS[name])
     elif tool == "todo_write" and "todos" in out:
         out["content"] = _tasks(out.pop("todos"))
         out.setdefault("action", "create")

@@ -37,7 +37,7 @@ class BackgroundTasks(Tool, frozen=True):
                 {"action": "monitor", "task_id": "bg1", "wait": 30, "until": "listening on .*\\d"},
             ),
         ),
-        aliases={"id": "task_id", "bash_id": "task_id", "timeout": "wait", "pattern": "until"},
+        aliases={"id": "task_id", "timeout": "wait", "pattern": "until"},
     )
 
     action: Literal["list", "monitor", "kill", "cleanup"]

@@ -136,7 +136,11 @@ def _balance(amount: float | None) -> str:
 
 def _draw_receipt(screen: Screen, receipt: "Receipt") -> None:
     undone = f" ({word('undone')})" if receipt.undone else ""
-    title = _("before step {step}", step=receipt.step)
+    title = (
+        _("before step {step}", step=receipt.step)
+        if receipt.requests
+        else _("after step {step}", step=receipt.step)
+    )
     prose(screen, f"{title}  {local_time(receipt.at)}  {word(receipt.policy)}{undone}", "bold")
     prose(screen, f"    {one_line(receipt.reason, screen.width - 6)}")
     prose(screen,
