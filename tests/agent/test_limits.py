@@ -190,6 +190,7 @@ async def test_a_window_that_fills_is_recovered_as_often_as_it_takes(desk: Desk)
     assert all(call.tokens <= budget_for(40_000, 32_768).available for call in called)
     warned = [notice.code for notice in bodies(session.events, Notice) if notice.level == "warning"]
     assert warned.count("window") == 1
+    assert warned.count("share") == 1
 
 
 async def test_a_window_that_nothing_frees_is_warned_of_once_and_then_refused(desk: Desk) -> None:

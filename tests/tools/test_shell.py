@@ -95,7 +95,8 @@ async def test_a_removed_root_is_a_result(fake_context):
     assert (result.ok, "does not exist" in result.message) == (False, True)
 
 
-async def test_a_flood_is_passed_on_only_in_part(fake_context):
+async def test_a_flood_is_passed_on_only_in_part(fake_context, tmp_path):
+    fake_context.env = dict(fake_context.env) | {"TMPDIR": str(tmp_path)}
     result = await sh(fake_context, "head -c 50M /dev/zero")
     assert result.ok
     assert sum(map(len, fake_context.outputs)) < 4 << 20

@@ -246,8 +246,8 @@ class Live:
                 self._take_undone(body)
             case Compacted() as body:
                 self.checked = 0
-                # After a recovery the window is nearly full again at once: that was said.
-                self.warned &= {"window"} if body.policy == "recovery" else set()
+                # A ceiling is told of once; after a recovery the window is nearly full again at once.
+                self.warned &= {"share", "window"} if body.policy == "recovery" else {"share"}
             case _:
                 pass
 

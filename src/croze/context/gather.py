@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from croze.context.clock_facts import gather_clock
 from croze.context.environment import environment_facts
 from croze.context.law import LawFiles, gather_law
 from croze.context.task_facts import gather_tasks
@@ -124,7 +125,7 @@ def recap(items: Sequence[TodoItem], *, told_before: bool) -> str:
 
 
 GATHERERS: tuple[Gatherer, ...] = (
-    gather_law, gather_tree, gather_environment, gather_todo, gather_tasks,
+    gather_law, gather_tree, gather_environment, gather_todo, gather_tasks, gather_clock,
 )  # fmt: skip
 """In the order in which their facts are appended."""
 

@@ -80,6 +80,7 @@ class SearchFiles(Tool, frozen=True):
         if _BAD_GLOB.search(why):
             message = "include or exclude is no glob that can be searched by."
             return ToolResult(ok=False, message=message, text=why, code="bad_glob")
+        why = why.partition("\n\nConsider enabling PCRE2")[0]  # an option of rg, not of this tool
         return ToolResult(
             ok=False,
             message=f"The regex «{self.regex}» can't be searched for.",
