@@ -11,6 +11,7 @@ from zlib import crc32
 import pytest
 
 from croze.workspace.process import ProcessError, child_environment, run
+from tests.sandboxes import running
 
 ENV = child_environment(os.environ)
 
@@ -18,20 +19,6 @@ ENV = child_environment(os.environ)
 async def bash(command, **options):
     options = {"cwd": "/", "env": ENV, "timeout": 30} | options
     return await run(["/bin/bash", "-c", command], **options)
-
-
-def running(mark):
-    """Processes with `mark` as an argument of their own (zombies have none)."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if str(mark).encode() in arguments:
-                found.append(int(entry.name))
-    return found
 
 
 async def until(condition):

@@ -100,9 +100,10 @@ def parse_rule(text: str, effect: Effect) -> Rule:
 def split_effect(rule: str) -> tuple[Effect, str]:
     """`deny X` as its effect and the rule; a rule alone allows."""
     first, _, rest = rule.strip().partition(" ")
-    if rest and first in ("allow", "ask", "deny"):
-        effect: Effect = first  # type: ignore[assignment]
-        return effect, rest.strip()
+    effects: tuple[Effect, ...] = ("allow", "ask", "deny")
+    for effect in effects:
+        if rest and first == effect:
+            return effect, rest.strip()
     return "allow", rule.strip()
 
 
