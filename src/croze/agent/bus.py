@@ -3,14 +3,15 @@
 from collections.abc import Callable
 
 from croze.types.event import Event
+from croze.types.news import ChildNews
 from croze.types.stream import Delta
 
-Item = Event | Delta
+Item = Event | Delta | ChildNews
 Watcher = Callable[[Item], None]
 
 
 class Bus:
-    """Publishes events and deltas to watchers, in order, on the event loop's thread.
+    """Publishes events, deltas and news of sub-agents to watchers, in order, on the event loop's thread.
 
     What a watcher raises is collected in `errors` (the newest hundred) and goes no further.
     """

@@ -10,6 +10,7 @@ from croze.agent.recall import remembered, stored_text
 from croze.text.tokens import Counter, counter_for
 from croze.tools.base import Remembered, ToolContext
 from croze.tools.subject import TERMINAL
+from croze.tools.team import Team
 from croze.types.errors import CrozeError
 from croze.types.event import (
     Answered,
@@ -201,6 +202,10 @@ class CallContext:
     @property
     def background(self) -> Background:
         return self.live.background
+
+    @property
+    def team(self) -> Team | None:
+        return self.live.team
 
     @property
     def web(self) -> Web:

@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from croze.agent.bus import Bus
+from croze.agent.limits import Meter
 from croze.agent.outside import redacted
 from croze.context.head import Head
 from croze.context.images import Images
@@ -21,6 +22,7 @@ from croze.text.tokens import HIGHEST_RATIO, LOWEST_RATIO, RATIO, Ratio, estimat
 from croze.tools.approve import Approver
 from croze.tools.registry import Registry
 from croze.tools.run import Host, Outcome, run_calls
+from croze.tools.team import Team
 from croze.types.agent import AgentSpec
 from croze.types.context import Budget, Context, Prompt
 from croze.types.errors import StoreError
@@ -34,6 +36,7 @@ from croze.types.event import (
     ModelCalled,
     ModelSaid,
     Notice,
+    Stopped,
     TodoItem,
     TodoSet,
     ToolReturned,
@@ -50,6 +53,9 @@ from croze.workspace.cache import RunCache
 from croze.workspace.extraction import Extractions
 from croze.workspace.track import Tracker
 from croze.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from croze.agent.host import CallHost
 
 
 class Log(Protocol):
@@ -117,6 +123,10 @@ class SessionHooks(Protocol):
         ...
 
 
+Workflow = Callable[["Live", "CallHost", Meter], Awaitable[Stopped]]
+"""What a turn is where it isn't the model's own loop: works until it is over and records the `Stopped`
+that it gives (`croze.agent.loop.stop`)."""
+
 Summarisers = Callable[["Live"], AsyncGenerator[Model, None]]
 """The models that may write a summary, in the order in which they are tried."""
 
@@ -145,7 +155,8 @@ class Live:
     session that is taken up again (or replayed) stands exactly where it stood.
 
     `checked` counts the messages that were held against the wires' rules before they were sent, `warned`
-    the notices that have been given since the head or the context's shape changed last.
+    the notices that have been given since the head or the context's shape changed last. `meter` is the
+    running turn's; `depth` counts the parents above a sub-agent's session.
     """
 
     log: Log
@@ -170,6 +181,10 @@ class Live:
     max_continuations: int = 6
     run_calls: RunCalls = run_calls
     hooks: SessionHooks | None = None
+    team: Team | None = None
+    workflow: Workflow | None = None
+    meter: Meter | None = None
+    depth: int = 0
     projection: Projection = field(default_factory=Projection)
     ledger: Ledger = field(default_factory=Ledger)
     invariants: EventChecks = field(default_factory=EventChecks)

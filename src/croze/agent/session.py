@@ -299,7 +299,7 @@ class Session:
         live = self._live
         self._host.refused = 0
         halted = None if live.hooks is None else live.hooks.halted
-        meter = Meter(live.spec.limits, time.monotonic(), halted=halted)
+        meter = live.meter = Meter(live.spec.limits, time.monotonic(), halted=halted)
         deadline = asyncio.timeout(meter.limits.seconds)
         start = len(live.log.events)
         try:
@@ -333,7 +333,7 @@ class Session:
         recoveries = 0
         while True:
             try:
-                return await run_turn(self._live, self._host, meter)
+                return await (self._live.workflow or run_turn)(self._live, self._host, meter)
             except ModelError as error:
                 if error.overflow:
                     if recoveries < RECOVERIES and await overflowed(self._live, error):

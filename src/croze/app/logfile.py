@@ -23,6 +23,7 @@ from croze.types.event import (
     ToolReturned,
     UserSaid,
 )
+from croze.types.news import ChildNews
 from croze.types.stream import Delta
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
@@ -42,8 +43,8 @@ class LogFile:
         self._descriptor: int | None = None
         self._size = 0
 
-    def watch(self, item: Event | Delta) -> None:
-        if isinstance(item, Delta):
+    def watch(self, item: Event | Delta | ChildNews) -> None:
+        if not isinstance(item, Event):
             return
         level, facts = describe(item.body)
         if _RANK[level] < self._least:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from croze.types.event import Event, ModelSaid, ToolReturned, UserSaid
+from croze.types.news import ChildNews
 from croze.types.parts import Part, Text, ToolCall
 from croze.types.stream import Delta
 
@@ -35,7 +36,7 @@ class TranscriptFile:
         lines = b"".join(map(self._lines, events))
         self._write(lines, os.O_TRUNC)
 
-    def watch(self, item: Event | Delta) -> None:
+    def watch(self, item: Event | Delta | ChildNews) -> None:
         if isinstance(item, Event) and (lines := self._lines(item)):
             self._write(lines, os.O_APPEND)
 

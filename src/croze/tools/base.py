@@ -12,6 +12,7 @@ from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolDoc, ToolExample, ToolResult, View
 
 if TYPE_CHECKING:
+    from croze.tools.team import Team
     from croze.web.web import Web
     from croze.workspace.background import Background
     from croze.workspace.cache import RunCache
@@ -95,6 +96,11 @@ class ToolContext(Protocol):
     @property
     def background(self) -> "Background":
         """The programs that run beside the conversation."""
+        ...
+
+    @property
+    def team(self) -> "Team | None":
+        """The agents that may be called; None where this agent may call none."""
         ...
 
     @property

@@ -40,6 +40,9 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     is made smaller; `zone` above what size, as the user wrote it (`80k`, `0.5`, `auto`), `low` and `gain`
     to what share of it and by how much at least. A session that was opened before there were policies
     has no zone.
+
+    `description` tells other agents what it is for. `workflow` names what a turn of it is: empty for the
+    model's own loop, else one of `croze.teams`. `source` is the file that it was read from.
     """
 
     name: str = "main"
@@ -56,3 +59,6 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     gain: float = 0.1
     demand_completion: bool = False
     include_rules: bool = False
+    description: str = ""
+    workflow: str = ""
+    source: str = ""

@@ -21,6 +21,12 @@ from croze.types.hook import HooksRan as HooksRan
 from croze.types.model import Cost, ModelInfo, Usage
 from croze.types.parts import Image, Part
 from croze.types.stream import FinishReason
+from croze.types.team import ChildClosed as ChildClosed
+from croze.types.team import ChildOpened as ChildOpened
+from croze.types.team import FlowStepped as FlowStepped
+from croze.types.team import Merged as Merged
+from croze.types.team import PlanSet as PlanSet
+from croze.types.team import TeamSaid as TeamSaid
 from croze.types.tool import Access, FileChange, Look, View
 
 
@@ -315,6 +321,12 @@ Body = (
     | FilesChanged
     | TodoSet
     | BackgroundTask
+    | ChildOpened
+    | ChildClosed
+    | PlanSet
+    | FlowStepped
+    | TeamSaid
+    | Merged
     | Undoing
     | Undone
     | MessagesMarked

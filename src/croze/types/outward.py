@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from croze.types.background import BackgroundState
 from croze.types.event import AskedPart, HookRun, TodoItem
+from croze.types.team import ChildReport, Lease, MergeConflict, PlanTask
 from croze.types.tool import FileChange
 
 VERSION = 1
@@ -206,6 +207,70 @@ class BackgroundTaskObject(_Object, frozen=True, tag="background_task"):
     last: str = ""
 
 
+class SubAgentStartedObject(_Object, frozen=True, tag="sub_agent_started"):
+    """A sub-agent has begun; `child` is its conversation's id. `lease` is what it may use."""
+
+    child: str
+    agent: str
+    task: str
+    call_id: str
+    label: str
+    depth: int
+    isolation: str
+    lease: Lease
+
+
+class SubAgentEventObject(_Object, frozen=True, tag="sub_agent_event"):
+    """Something that a sub-agent did: `event` is an object of this very list. `path` names the agents from
+    the session down to it. `cost` is what it has spent, `subtree_cost` with its own sub-agents (US dollars)."""
+
+    child: str
+    agent: str
+    path: tuple[str, ...]
+    event: dict[str, Any]
+    cost: float | None = None
+    subtree_cost: float | None = None
+
+
+class SubAgentFinishedObject(_Object, frozen=True, tag="sub_agent_finished"):
+    """A sub-agent is over; steps, tokens and cost (US dollars) are its own and its children's."""
+
+    child: str
+    report: ChildReport
+
+
+class PlanObject(_Object, frozen=True, tag="plan"):
+    """The orchestrator's plan as it stands."""
+
+    plan_id: str
+    objective: str
+    state: str
+    revision: int
+    tasks: tuple[PlanTask, ...]
+    reason: str = ""
+
+
+class TeamMessageObject(_Object, frozen=True, tag="team_message"):
+    """Something that one agent said to another, or to a group."""
+
+    said_id: str
+    sender: str
+    text: str
+    to: str
+    group: str
+    reply_to: str
+    mentions: tuple[str, ...]
+    error: str
+
+
+class MergedObject(_Object, frozen=True, tag="merged"):
+    """A sub-agent's work in a workspace of its own came back."""
+
+    child: str
+    applied: tuple[str, ...]
+    conflicts: tuple[MergeConflict, ...]
+
+
 class InterruptedObject(_Object, frozen=True, tag="interrupted"):
     message: str
 
@@ -262,6 +327,12 @@ Outward: TypeAlias = (
     | FileChangedObject
     | TodoChangedObject
     | BackgroundTaskObject
+    | SubAgentStartedObject
+    | SubAgentEventObject
+    | SubAgentFinishedObject
+    | PlanObject
+    | TeamMessageObject
+    | MergedObject
     | InterruptedObject
     | StoppedObject
     | ResultObject

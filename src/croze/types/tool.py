@@ -33,7 +33,8 @@ class FileChange(Struct, frozen=True, omit_defaults=True):
 
     A link's content is its target. The modes are `st_mode`, None where there was or is no file, or
     where they weren't looked at. `made` names the folders that were made for the file. `lost` says
-    that its old content could not be kept, so that the change can't be undone.
+    that its old content could not be kept, so that the change can't be undone. `by` is the session of the
+    sub-agent that made the change, empty where the log's own did.
     """
 
     path: str
@@ -48,6 +49,7 @@ class FileChange(Struct, frozen=True, omit_defaults=True):
     mode_after: int | None = None
     made: tuple[str, ...] = ()
     lost: bool = False
+    by: str = ""
 
 
 class Look(Struct, frozen=True, omit_defaults=True):

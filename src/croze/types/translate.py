@@ -2,24 +2,32 @@
 
 from typing import Any, assert_never
 
+import msgspec
+
 from croze.types.event import (
     Annotated,
     Answered,
     Asked,
     BackgroundTask,
+    ChildClosed,
+    ChildOpened,
     Compacted,
     Event,
     FactAdded,
     FilesChanged,
+    FlowStepped,
     HeadSet,
     HooksRan,
+    Merged,
     MessagesMarked,
     ModelCalled,
     ModelSaid,
     Notice,
+    PlanSet,
     Retried,
     SessionOpened,
     Stopped,
+    TeamSaid,
     TodoSet,
     ToolReturned,
     ToolStarted,
@@ -29,6 +37,7 @@ from croze.types.event import (
     UserSaid,
 )
 from croze.types.model import Cost, Usage
+from croze.types.news import ChildNews
 from croze.types.outward import (
     ApprovalAskedObject,
     ApprovalGivenObject,
@@ -46,6 +55,7 @@ from croze.types.outward import (
     PrunedObject,
     RetryObject,
     StoppedObject,
+    SubAgentEventObject,
     SummaryObject,
     TextObject,
     ThinkingObject,
@@ -57,6 +67,7 @@ from croze.types.outward import (
 )
 from croze.types.parts import CallResult, Image, Text, Thinking, ToolCall
 from croze.types.stream import Delta
+from croze.types.translate_team import team_objects
 
 
 class Translator:
@@ -78,6 +89,7 @@ class Translator:
         self._answer_raw = ""
         self._failed = False
         self._round = rounds
+        self._children: dict[str, Translator] = {}
 
     def opening(self) -> ConversationIdObject:
         """The object that comes before all others."""
@@ -85,13 +97,32 @@ class Translator:
             session=self._session, conversation_id=self._session, model=self._model
         )
 
-    def of(self, item: Event | Delta) -> list[Outward]:
+    def of(self, item: Event | Delta | ChildNews) -> list[Outward]:
         """What `item` looks like from outside; nothing for what concerns the log alone."""
+        if isinstance(item, ChildNews):
+            return self._news(item)
         if isinstance(item, Delta):
             return self._delta(item)
         if item.session != self._session:
             return []
         return self._event(item)
+
+    def _news(self, news: ChildNews) -> list[Outward]:
+        child, agent = news.path[-1]
+        if child not in self._children:
+            self._children[child] = Translator(child, partial=self._partial)
+        return [
+            SubAgentEventObject(
+                session=self._session,
+                child=child,
+                agent=agent,
+                path=tuple(name for _, name in news.path),
+                event=msgspec.to_builtins(found),
+                cost=news.cost,
+                subtree_cost=news.subtree,
+            )
+            for found in self._children[child].of(news.item)
+        ]
 
     def _delta(self, delta: Delta) -> list[Outward]:
         if not self._partial or not delta.text or delta.session not in ("", self._session):
@@ -182,6 +213,8 @@ class Translator:
                 ]
             case Undone(todo=tuple() as items):
                 return [TodoChangedObject(items=items, **at)]
+            case ChildOpened() | ChildClosed() | PlanSet() | FlowStepped() | TeamSaid() | Merged():
+                return team_objects(event.body, at)
             case UserSaid():
                 self._answer = self._answer_raw = ""
                 self._failed = False

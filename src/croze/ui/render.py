@@ -18,6 +18,7 @@ from croze.types.event import (
     ToolReturned,
     ToolStarted,
 )
+from croze.types.news import ChildNews
 from croze.types.stream import Delta
 from croze.ui.calls import ANSWERS, COMMAND, QUESTION, outcome, subject_of, task_line
 from croze.ui.cli.output import cells
@@ -61,8 +62,10 @@ class Screen:
         self._diffs: dict[str, list[str]] = {}
         self._asked_about: set[str] = set()
 
-    def watch(self, item: Event | Delta) -> None:
+    def watch(self, item: Event | Delta | ChildNews) -> None:
         """Draw one item of the session's stream."""
+        if isinstance(item, ChildNews):
+            return
         if isinstance(item, Delta):
             self._delta(item)
             return

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from croze.text.display import one_line
 from croze.types.event import Event, HooksRan, ModelCalled, Stopped, ToolReturned, ToolStarted
+from croze.types.news import ChildNews
 from croze.types.outward import (
     CompletionObject,
     ErrorObject,
@@ -147,11 +148,13 @@ class Report:
             files_changed=tuple(self._files),
         )
 
-    def _watch(self, item: Event | Delta) -> None:
+    def _watch(self, item: Event | Delta | ChildNews) -> None:
         assert self._translator is not None
         for found in self._translator.of(item):
             self._take(found)
             self._object(found)
+        if isinstance(item, ChildNews):
+            return
         if isinstance(item, Delta):
             if self._verbose and item.text and item.kind in ("text", "thinking", "output"):
                 self._out.note(item.text, end="")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from croze.app.options import RunOptions
 from croze.types.context import Context, Layer
 from croze.types.event import Event, ModelCalled, Stopped, ToolReturned, ToolStarted
+from croze.types.news import ChildNews
 from croze.types.stream import Delta
 from croze.ui.cli.exits import Exit
 from croze.ui.cli.interrupt import Interrupt
@@ -109,7 +110,7 @@ class _Show:
             if self._session is not None:
                 self._session.cancel()
 
-    def _watch(self, item: Event | Delta) -> None:
+    def _watch(self, item: Event | Delta | ChildNews) -> None:
         if isinstance(item, Event) and isinstance(item.body, ModelCalled) and self._session:
             self._context = self._session.context()
         self._screen.watch(item)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from croze.text.display import one_line
 from croze.types.errors import CrozeError
 from croze.types.event import Asked, BackgroundTask, Event, Stopped
+from croze.types.news import ChildNews
 from croze.types.stream import Delta
 from croze.ui.cli.exits import Exit, exit_of_turn
 from croze.ui.cli.interrupt import Interrupt
@@ -162,7 +163,7 @@ class Chat:
         self._screen.interrupted()
         self.session.cancel()
 
-    def _watch(self, item: Event | Delta) -> None:
+    def _watch(self, item: Event | Delta | ChildNews) -> None:
         if isinstance(item, Event) and isinstance(item.body, Asked):
             if self._options.headless:
                 return  # nobody is here, and the answer is given already
