@@ -67,14 +67,15 @@ async def choose_model(catalog: Catalog, names: Sequence[str], env: Mapping[str,
 
 
 async def open_model(
-    catalog: Catalog, info: ModelInfo, env: Mapping[str, str], *, max_retries: int
+    catalog: Catalog, info: ModelInfo, env: Mapping[str, str], *, max_retries: int, agent: str = ""
 ) -> Model:
-    """The model behind its wire, with retries; a local server is asked for its real window."""
+    """The model behind its wire, with retries; a local server is asked for its real window. `agent` is
+    the sub-agent that it is for: a script may have replies of its own for it."""
     if info.wire == "scripted":
         from croze.llm.script import load_script
         from croze.llm.scripted import ScriptedModel
 
-        return ScriptedModel(info, load_script(Path(info.model)))
+        return ScriptedModel(info, load_script(Path(info.model)), agent=agent)
     from croze.llm.open import open_model as open_wire
 
     provider = catalog.provider(info)

@@ -12,7 +12,15 @@
 ```
 
 `parts` instead of thinking, text and calls gives them in any order. The file may also be a mapping with
-`replies` and, for all of them, `chunk` and `delay`.
+`replies` and, for all of them, `chunk` and `delay`; and with the replies of sub-agents, by the agent's
+name and (where several are told apart) a text that its first request holds:
+
+```yaml
+replies: [{calls: [{name: run_named_subagents, args: {subagents: …}}]}, {text: Done.}]
+agents:
+  - {agent: explore, task: the parser, replies: [{text: It is in parse.py.}]}
+  - {agent: explore, replies: [{text: Nothing found.}]}
+```
 """
 
 import re
@@ -173,6 +181,14 @@ class ScriptedReply(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return (*parts, *(ScriptedPart(call=call) for call in self.calls))
 
 
+class Role(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The replies of a sub-agent's session: of each of this `agent` whose first request holds `task`."""
+
+    agent: str
+    replies: tuple[ScriptedReply, ...]
+    task: str = ""
+
+
 class Script(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Replies in order; `chunk` (characters, 0 for all at once) and `delay` (seconds) where a reply has
     none of its own."""
@@ -180,6 +196,15 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     replies: tuple[ScriptedReply, ...]
     chunk: int = 0
     delay: float = 0.0
+    agents: tuple[Role, ...] = ()
+
+    def play(self, agent: str, request: str) -> tuple[ScriptedReply, ...]:
+        """The replies to a session's first `request` (its text): its own ones, or those of a sub-agent. The
+        first role that fits; none where nothing does."""
+        if not agent:
+            return self.replies
+        fits = (each for each in self.agents if each.agent == agent and each.task in request)
+        return next((each.replies for each in fits), ())
 
 
 def load_script(path: Path) -> Script:

@@ -82,16 +82,19 @@ def _fragment(message: Message) -> bytes:
 
 
 class ScriptedModel:
-    """Plays the replies of `script` in order, one for each request.
+    """Plays the replies of `script` in order, one for each request; those of the sub-agent `agent`, where
+    one is named, as its first request decides.
 
     The same script serves both protocols: calls become tags in the text where the prompt has no tools.
     A reply whose `expect` or `matches` is not met, and a request past the last reply, raise
     `ModelError` (codes `script_diverged`, `script_ended`).
     """
 
-    def __init__(self, info: ModelInfo, script: Script) -> None:
+    def __init__(self, info: ModelInfo, script: Script, *, agent: str = "") -> None:
         self._info = info
         self._script = script
+        self._agent = agent
+        self._replies: tuple[ScriptedReply, ...] | None = None if agent else script.replies
         self._encode = PromptEncoder(info.name)
         self._next = 0
         self._last_body = b""
@@ -108,7 +111,9 @@ class ScriptedModel:
 
     async def stream(self, body: bytes) -> AsyncGenerator[Chunk, None]:
         native = body.startswith(_NATIVE)
-        reply = self._take(native=native)
+        if self._replies is None:
+            self._replies = self._script.play(self._agent, _news(b"", body))
+        reply = self._take(self._replies, native=native)
         self._check(reply, body)
         cached = _shared(self._last_body, body) // BYTES_PER_TOKEN if self._last_body else 0
         self._last_body = body
@@ -144,16 +149,16 @@ class ScriptedModel:
             )
         yield FinishChunk(_finish(reply, native=native))
 
-    def _take(self, *, native: bool) -> ScriptedReply:
-        while self._next < len(self._script.replies):
-            reply = self._script.replies[self._next]
+    def _take(self, replies: tuple[ScriptedReply, ...], *, native: bool) -> ScriptedReply:
+        while self._next < len(replies):
+            reply = replies[self._next]
             self._next += 1
             # A server can only refuse tools that were sent.
             if reply.fault != "tools_refused" or native:
                 return reply
         raise ModelError(
-            f"The script {self._info.model} has {len(self._script.replies)} replies; "
-            "another one was asked for.",
+            f"The script {self._info.model} has {len(replies)} replies"
+            f"{f' for the agent {self._agent}' if self._agent else ''}; another one was asked for.",
             hint="Add a reply to the script, or see why the session went on.",
             code="script_ended",
         )
