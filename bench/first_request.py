@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from croze.app.agents import BUILTIN
 from croze.context.environment import environment_facts, read_system
 from croze.context.head import Head, build_head
 from croze.dialect.base import Dialect
@@ -20,12 +21,25 @@ from croze.text.tokens import estimate, exact_counter
 from croze.tools.registry import builtin
 from croze.types.agent import AgentSpec
 from croze.types.ids import SystemSource
+from croze.types.team import Roster
 from croze.types.tool import ToolDoc
 from figures import figure, timed
 
 TARGET = "< 5,000"
 CORE_TARGET = "<= 2,500"
 ROUNDS = 50
+
+MANY = Roster(
+    tuple(
+        AgentSpec(
+            name=f"agent-{number:02}",
+            description="Reviews changes of the public API for what would break callers, and says which.",
+            tools=("read_file", "search_files", "find_files", "list_files"),
+            source="agent.md",
+        )
+        for number in range(20)
+    )
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -62,7 +76,7 @@ def measure(dialect: Dialect, core: Sequence[ToolDoc], others: Sequence[ToolDoc]
         counts.append((exact.name, exact.count))
 
     def build(cache: Path | None) -> Head:
-        return build_head(spec, core, others, dialect, system, cache=cache)
+        return build_head(spec, core, others, dialect, system, cache=cache, roster=Roster(BUILTIN))
 
     head = build(None)
     tools = schemas(core) if dialect.name == "native" else dialect.describe(core)
@@ -74,6 +88,14 @@ def measure(dialect: Dialect, core: Sequence[ToolDoc], others: Sequence[ToolDoc]
         figure(f"  facts of the first message, {label}", count(facts), "tokens", "<= 150")
     for section in head.sections:
         figure(f"  section {section.key}, {dialect.name}", section.tokens, "tokens")
+    many = build_head(spec, core, others, dialect, system, cache=None, roster=MANY)
+    told = next(section.tokens for section in many.sections if section.key == "agents")
+    figure(
+        f"  section agents with {len(MANY.agents)} agents, {dialect.name}",
+        told,
+        "tokens",
+        "< 1,200",
+    )
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
         build(cache)

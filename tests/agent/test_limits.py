@@ -107,7 +107,7 @@ async def test_an_agent_may_demand_a_report_and_reminds_three_times(
     any_desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = AgentSpec(dialect=any_desk.dialect, demand_completion=True)  # type: ignore[arg-type]
-    monkeypatch.setattr(assemble, "agent_spec", lambda _options: spec)
+    monkeypatch.setattr(assemble, "agent_spec", lambda *_args: spec)
     desk, server = any_desk, any_desk.server
     server.replies = lambda _request: desk.reply("I think I am done.")
     session, (stopped,) = await desk.run("Work.")

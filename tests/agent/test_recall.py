@@ -230,12 +230,26 @@ async def test_the_law_keeps_the_prefix_and_the_markers(desk: Desk, wire: str) -
 
 
 async def test_a_law_above_half_of_the_budget_ends_the_turn_and_names_it(desk: Desk) -> None:
-    (desk.project / "AGENTS.md").write_text("word " * 500_000)
+    law = "word " * 500_000
+    (desk.project / "AGENTS.md").write_text(law)
+    desk.open().config.trust.add({"AGENTS.md": law.encode()})
     async with desk.session() as session:
         stopped = await session.submit("Begin.")
     assert stopped.reason == "failed"
     assert "AGENTS.md (2,500,000 bytes" in stopped.text
     assert desk.server.requests == []
+
+
+async def test_a_law_that_nobody_trusts_is_passed_over_where_it_is_too_large(desk: Desk) -> None:
+    (desk.project / "AGENTS.md").write_text("word " * 500_000)
+    desk.says(desk.reply("One."))
+    async with desk.session() as session:
+        stopped = await session.submit("Begin.")
+        (notice,) = (
+            e.body for e in session.events if getattr(e.body, "code", "") == "law_file_skipped"
+        )
+    assert stopped.reason == "done"
+    assert "not trusted" in notice.text
 
 
 async def test_an_odd_law_file_is_a_notice_that_replay_knows(desk: Desk) -> None:

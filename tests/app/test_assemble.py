@@ -84,13 +84,10 @@ async def test_a_plugin_that_is_not_installed_is_a_usage_error(
     await app.aclose()
 
 
-def test_a_project_can_not_name_plugins(
-    project: Path, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_can_not_name_plugins(project: Path, env: dict[str, str]) -> None:
     (project / ".croze").mkdir()
     (project / ".croze/config.toml").write_text("[plugins]\ntools = ['evil']\n")
-    monkeypatch.setattr("croze.app.config.is_trusted", lambda *_: True)
-    config = load(project, env=env)
+    config = load(project, env=env, trust=True)
     assert config.settings.plugins.tools == ()
     assert [notice.code for notice in config.notices] == ["project_may_not"]
 

@@ -11,7 +11,8 @@ import pytest
 
 from croze.app.config import load
 from croze.app.hook_plugins import load_hook_plugins
-from croze.app.hooks_config import Hooks, changed_file, load_hooks
+from croze.app.hooks_config import Hooks, load_hooks
+from croze.app.named import changed_file
 from croze.app.paths import Paths
 from croze.types.errors import ConfigError
 
@@ -112,7 +113,7 @@ def test_an_untrusted_projects_hooks_are_inert_unread_and_told_once(home: Home) 
     assert found.hooks == ()
     [notice] = found.notices
     assert "not trusted" in notice.text
-    assert str(home.paths.trusted_file) in notice.hint
+    assert "croze trust" in notice.hint
 
 
 def test_a_trusted_projects_hooks_count_until_the_file_changes(home: Home) -> None:
@@ -143,11 +144,11 @@ def test_a_file_that_a_projects_hook_names_has_to_be_trusted_too(home: Home, com
     assert "check.py" in found.notices[0].text
     home.trust(".croze/hooks.toml", ".croze/check.py")
     [hook] = home.load().hooks
-    assert changed_file(hook, home.root) == ""
+    assert changed_file(hook.pinned, home.root) == ""
     home.write(".croze/check.py", "print('something else')\n")
-    assert changed_file(hook, home.root) == ".croze/check.py"
+    assert changed_file(hook.pinned, home.root) == ".croze/check.py"
     (home.root / ".croze/check.py").unlink()
-    assert changed_file(hook, home.root) == ".croze/check.py"
+    assert changed_file(hook.pinned, home.root) == ".croze/check.py"
 
 
 def test_a_project_can_not_name_plugins(home: Home) -> None:

@@ -89,9 +89,15 @@ def test_without_paths_no_absolute_path_is_told(tmp_path, source):
     text = environment_facts(
         tmp_path, source, env={"USER": "ann", "HOME": "/home/ann"}, paths=False
     )
-    assert tmp_path.name in text
+    assert "Workspace: a folder apart from any project" in text
     assert str(tmp_path) not in text
     assert "/home" not in text
+
+
+def test_a_task_workspace_knows_nothing_of_the_repository_that_it_lies_in(repository, source):
+    (repository / "workspaces" / "a").mkdir(parents=True)
+    text = environment_facts(repository / "workspaces" / "a", source, env={}, paths=False)
+    assert "Git: not a repository" in text
 
 
 def test_a_real_repository_on_a_branch(facts, repository):

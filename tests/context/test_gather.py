@@ -5,20 +5,20 @@ import itertools
 import pytest
 
 from croze.context.gather import MAX_ITEMS, GatherState, gather, gather_todo, recap
+from croze.context.tree_facts import TreeSource
 from croze.text.tokens import estimate
-from croze.types.agent import AgentSpec
 from croze.types.event import (
     Compacted,
     Event,
     FactAdded,
-    HeadSet,
     Notice,
     TodoItem,
     TodoSet,
     UserSaid,
 )
-from croze.types.model import ModelInfo
 from croze.types.parts import Text
+from croze.workspace.cache import RunCache
+from croze.workspace.task import task_workspace
 
 
 class Session:
@@ -27,7 +27,7 @@ class Session:
     def __init__(self, root, source, bodies=()):
         self.events = []
         self.add(*bodies)
-        self.root, self.source = root, source
+        self.root, self.source, self.tree = root, source, None
         self.seen, self.folded, self.since = {}, 0, 0
 
     def add(self, *bodies):
@@ -46,6 +46,7 @@ class Session:
             source=self.source,
             seen=self.seen,
             since=self.since,
+            tree=self.tree,
         )
         self.since = self.folded = len(self.events)
         facts = await gather(state)
@@ -89,9 +90,11 @@ async def test_the_environment_is_not_told_again_after_a_resume(session, tmp_pat
 
 
 async def test_a_task_workspace_is_told_no_absolute_path(session, tmp_path):
-    model = ModelInfo("openai", "m", 1000, 100)
-    head = HeadSet(AgentSpec(isolation="task"), model, "native", "0" * 64, 10)
-    (fact,) = await session.step(head, said())
+    workspace = task_workspace(tmp_path, "agent-1")
+    session.root = workspace.root
+    session.tree = TreeSource(cache=RunCache(), workspace=workspace, options=None)
+    (fact,) = await session.step(said())
+    assert "Workspace: a folder apart from any project" in fact.text
     assert str(tmp_path) not in fact.text
 
 

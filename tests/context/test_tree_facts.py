@@ -4,7 +4,8 @@ import pytest
 
 from croze.context.gather import GatherState
 from croze.context.project import project
-from croze.context.tree_facts import TREE, VISITED, TreeSource, gather_tree, tree_fact
+from croze.context.tree_facts import TREE, TreeSource, gather_tree, tree_fact
+from croze.context.visited_facts import VISITED, gather_visited
 from croze.text.tokens import estimate
 from croze.types.event import (
     Compacted,
@@ -59,9 +60,9 @@ class Session:
             tree=self.tree,
         )
         self.since = len(self.events)
-        facts = await gather_tree(state)
+        facts = [*await gather_tree(state), *await gather_visited(state)]
         self.add(*facts)
-        return list(facts)
+        return facts
 
 
 def said(text="Do it."):
@@ -246,6 +247,21 @@ async def test_folders_that_the_tree_shows_whole_are_not_told_a_second_time(root
     cache.visit(files, {"src": ("a.py",), ".": ("src/", "README.md")})
     (fact,) = await Session(root, source, cache=cache).step(said())
     assert fact.key == TREE
+
+
+async def test_the_folders_visited_are_told_beside_a_tree_that_was_taken_over(root, source):
+    cache = RunCache()
+    files = Files(root, kind="project")
+    first = Session(root, source, cache=cache)
+    (tree,) = await first.step(said())
+    (root / "x/y/z/w/deep").mkdir(parents=True)
+    cache.visit(files, {"x/y/z/w": ("deep/",)})
+    second = Session(root, source, cache=cache, bodies=[tree])
+    (visited,) = await second.step(said())
+    assert "x/y/z/w/: deep/" in visited.text
+    assert (cache.stats.scans, cache.stats.shared) == (1, 0)
+    second.add(called(), replied())
+    assert await second.step(said()) == []
 
 
 def test_several_agents_are_given_more_characters():

@@ -25,6 +25,8 @@ from croze.types.event import (
     ToolStarted,
 )
 from croze.types.parts import ToolCall
+from tests.scenarios.real_library import library as library
+from tests.scenarios.real_library import sdists as sdists
 
 SRC = Path(__file__).parents[2] / "src"
 START = "import sys; from croze.ui.cli.main import main; sys.exit(main())"
@@ -77,6 +79,7 @@ class Stage:
         mode: Mode = "full",
         allow: Sequence[str] = (),
         resume: str | None = None,
+        agent: str | None = None,
     ) -> Played:
         app = App.open(cwd=self.project)
         options = RunOptions(
@@ -87,6 +90,7 @@ class Stage:
             allow=tuple(allow),
             headless=True,
             resume=resume,
+            agent=agent,
         )
         try:
             session = await app.session(options)

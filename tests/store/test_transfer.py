@@ -250,6 +250,37 @@ async def test_events_go_there_and_back_byte_for_byte(
     assert await other.read_stored(renamed) == before
 
 
+async def test_sub_agents_go_with_their_caller_and_stay_where_it_gets_another_id(
+    store: Store, open_store: Opener, tmp_path: Path
+) -> None:
+    digest = await store.put_blob(b"what it found" * 100)
+    for session, parent in (("main", None), ("child", "main"), ("deep", "child"), ("else", None)):
+        with closing(await store.create(session_id=session, parent=parent)) as log:
+            await log.append(UserSaid("u", (Text(f"to {session}"),)))
+            if parent:
+                await log.append(ToolReturned("c", "u", "t", True, blobs=(digest,)))
+    path = tmp_path / "main.jsonl"
+    assert await transfer.export_events(store, "main", path) == 2
+    other = open_store(tmp_path / "other")
+    assert await transfer.import_events(other, path) == "main"
+    for session in ("main", "child", "deep"):
+        assert await other.read_stored(session) == await store.read_stored(session)
+    assert await other.blob(digest) == b"what it found" * 100
+    listed = Conversations(other)
+    assert [each.id for each in await listed.list()] == ["main"]
+    copy = await transfer.import_events(other, path, new_id=True)
+    assert len(await listed.list(include_children=True)) == 4
+    await listed.delete("main")
+    assert [each.id for each in await listed.list(include_children=True)] == [copy]
+    assert await transfer.import_events(other, path) == "main"
+    assert len(await listed.list(include_children=True)) == 4
+    path.write_text(
+        path.read_text() + '{"kind":"session","format":"croze-events","version":2,"session":"x"}\n'
+    )
+    with pytest.raises(StoreError, match="first event"):
+        await transfer.import_events(open_store(tmp_path / "empty"), path)
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

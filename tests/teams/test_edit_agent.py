@@ -7,6 +7,7 @@ import pytest
 from croze.teams.edit_agent import EditAgentError, edit_by_model, parse_operations
 from croze.teams.state import EditOperation, FlowState
 from croze.types.errors import ModelError
+from croze.types.team import FlowStepped
 
 TEXT = "def one():\n    return 1\n\n\ndef two():\n    return 1\n"
 SKETCH = "# ... existing code ...\ndef two():\n    return 2\n"
@@ -32,7 +33,13 @@ class Model:
         return answer if isinstance(answer, str) else json.dumps(answer)
 
 
-async def edit(model: Model, text: str = TEXT, sketch: str = SKETCH) -> FlowState:
+async def edit(
+    model: Model, text: str = TEXT, sketch: str = SKETCH, steps: list[FlowStepped] | None = None
+) -> tuple[FlowState, str]:
+    async def record(step: FlowStepped) -> None:
+        if steps is not None:
+            steps.append(step)
+
     return await edit_by_model(
         path="a.py",
         text=text,
@@ -42,6 +49,8 @@ async def edit(model: Model, text: str = TEXT, sketch: str = SKETCH) -> FlowStat
         ask=model,
         working_dir="/p",
         now=lambda: 7,
+        record=record,
+        run_id="r",
     )
 
 
@@ -50,8 +59,8 @@ def operation(start: int, end: int, replacement: str) -> dict[str, object]:
 
 
 async def test_the_plan_is_applied_and_the_history_says_what_was_done() -> None:
-    state = await edit(Model([operation(6, 6, "    return 2")]))
-    assert state.response == TEXT[:-2] + "2\n"
+    state, after = await edit(Model([operation(6, 6, "    return 2")]))
+    assert after == TEXT[:-2] + "2\n"
     assert [entry.tool for entry in state.history] == ["read_file", "replace_lines"]
     assert state.edit_operations == ()
 
@@ -59,11 +68,11 @@ async def test_the_plan_is_applied_and_the_history_says_what_was_done() -> None:
 async def test_edits_are_applied_bottom_up_whatever_their_order() -> None:
     sketch = "def one():\n    return 3\n# ... existing code ...\ndef two():\n    return 2\n"
     plan = [operation(2, 2, "    return 3"), operation(6, 6, "    return 2")]
-    forward = await edit(Model(plan), sketch=sketch)
-    backward = await edit(Model(plan[::-1]), sketch=sketch)
-    assert forward.response == backward.response
-    assert "return 3" in forward.response
-    assert "return 2" in forward.response
+    _, forward = await edit(Model(plan), sketch=sketch)
+    _, backward = await edit(Model(plan[::-1]), sketch=sketch)
+    assert forward == backward
+    assert "return 3" in forward
+    assert "return 2" in forward
 
 
 @pytest.mark.parametrize(
@@ -80,9 +89,9 @@ async def test_edits_are_applied_bottom_up_whatever_their_order() -> None:
 )
 async def test_a_plan_that_does_not_fit_is_told_and_asked_again(bad: object, told: str) -> None:
     model = Model(bad, [operation(6, 6, "    return 2")])
-    state = await edit(model)
+    _, after = await edit(model)
     assert told in model.questions[1]
-    assert state.response == TEXT[:-2] + "2\n"
+    assert after == TEXT[:-2] + "2\n"
 
 
 async def test_without_a_fitting_plan_nothing_is_written() -> None:
@@ -108,3 +117,17 @@ def test_a_fence_round_the_plan_is_taken_off() -> None:
     assert parse_operations('```json\n[{"start_line":1,"end_line":1,"replacement":"a"}]\n```') == (
         EditOperation(1, 1, "a"),
     )
+
+
+async def test_each_step_is_on_record_under_its_action_and_without_the_files_text() -> None:
+    steps: list[FlowStepped] = []
+    await edit(Model([operation(6, 6, "    return 2")]), steps=steps)
+    assert [(step.node, step.action) for step in steps] == [
+        ("ReadTarget", "start"),
+        ("ReadTarget", "analyze_plan"),
+        ("AnalyzeAndPlan", "apply_changes"),
+        ("ApplyChanges", "decide_next"),
+    ]
+    assert [len(step.state["edit_operations"]) for step in steps] == [0, 0, 1, 0]
+    assert TEXT not in str(steps)
+    assert steps[-1].state["history"][0]["timestamp"] == "1970-01-01T00:00:00.000Z"

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from croze.text.tokens import Counter, counter_for, estimate
 from croze.tools.base import Remembered
+from croze.tools.team import Team
 from croze.types.event import Body, TodoItem, ToolReturned
 from croze.types.parts import ToolCall
 from croze.types.tool import ToolResult
@@ -48,6 +50,10 @@ class FakeContext:
     web: Web = field(default_factory=Web)
     background: Background = field(default_factory=Background)
     vision: bool = False
+    team: Team | None = None
+    mcp: Any = None
+    libraries: Any = None
+    outside: Any = None
 
     def visible(self, message_id: str) -> bool:
         return message_id not in self.gone and any(

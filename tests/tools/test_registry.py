@@ -84,7 +84,7 @@ def test_the_builtin_core_is_the_twelve_tools_and_fits_its_budget_in_both_dialec
     assert {doc.name for doc in others} >= {"todo_read", "plan_mode_respond"}
     assert estimate(XmlDialect().advertise(core, others)) <= 2500
     native = NativeDialect().advertise(core, others) + msgspec.json.encode(core).decode()
-    assert estimate(native) <= 2800  # an upper bound: the wire sends less than the whole doc
+    assert estimate(native) <= 3000  # an upper bound: the wire sends less than the whole doc
     ours = [doc for doc in core if doc.name in OURS]
     assert len(XmlDialect().describe(ours)) <= 2800
 

@@ -1,7 +1,7 @@
 """The runner: every call gets one result, in order, whatever the tool, the user or a cancel does."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -42,6 +42,10 @@ class Host:
         self.log.extend(bodies)
         if durable:
             self.durable.extend(bodies)
+
+    async def started(self, *starts: ToolStarted, reading: Collection[str], durable: bool) -> None:
+        del reading
+        await self.append(*starts, durable=durable)
 
     def context(self, call: ToolCall) -> ToolContext:
         self._context.call = call
@@ -499,7 +503,7 @@ async def test_a_cancel_at_any_moment_leaves_exactly_one_result_a_call(fake_cont
     )
 )
 def test_results_stand_in_the_order_of_the_calls(names: list[str]) -> None:
-    host = Host(SimpleNamespace(workspace=SimpleNamespace(confinement=None)))
+    host = Host(SimpleNamespace(workspace=SimpleNamespace(confinement=None, mask=None)))
     calls = [
         call(n, name, **({"result": "x"} if "att" in name else {})) for n, name in enumerate(names)
     ]

@@ -180,6 +180,11 @@ def test_verbose_shows_text_as_it_comes(shell: Shell) -> None:
 def test_json_is_one_object_at_the_end(shell: Shell) -> None:
     ran = shell.run("run", "x", "--output-format", "json", script="tools")
     found = json.loads(ran.out)
+    kept = found.pop("record")
+    assert (kept["edit_operations"], kept["response"]) == ([], "Line one\nline two")
+    assert [(e["tool"], e["reason"], e["params"]) for e in kept["history"]] == [
+        ("read_file", "Reading.", {"path": "a.py"})
+    ]
     assert found == {
         "type": "result", "v": 1, "session": ID, "seq": None, "at": None, "model": "fake:one",
         "ok": True, "exit_code": 0, "reason": "done", "answer": "Line one\nline two", "data": None,

@@ -219,7 +219,9 @@ def test_what_is_no_name_is_refused(ground, path):
             (files.remove,),
             (files.list,),
         ):
-            assert code(call, path, *arguments) == "invalid_path"
+            leads_out = kind == "task" and ".." in path
+            wanted = "path_traversal_blocked" if leads_out else "invalid_path"
+            assert code(call, path, *arguments) == wanted
 
 
 @pytest.mark.parametrize(
@@ -296,6 +298,7 @@ def test_no_tree_of_folders_links_and_names_lets_anything_out(tmp_path_factory, 
                 os.link(ground.root / "a", place)
             else:
                 here = ground.root
+    ground.before = fingerprint(ground.outside)  # a step may have written through a link itself
     found = "".join(ground.attack(path.replace("OUT", str(ground.outside))) for path in paths)
     ground.check(found)
     assert sorted(os.listdir(ground.base)) == ["project", "project-secrets"]

@@ -81,7 +81,10 @@ class HookRunner:
     _halt: str = ""
 
     def start(self, source: str) -> None:
-        """The session has been opened. What its hooks say is told with the user's first message."""
+        """The session has been opened. What its hooks say is told with the user's first message. A
+        sub-agent's session is none of the user's: only its calls and its end have hooks."""
+        if self._is_child:
+            return
         work = self._fire("SessionStart", source, {"source": source})
         self._starting = asyncio.create_task(work)
 
@@ -94,6 +97,8 @@ class HookRunner:
         if starting is not None and (started := await _whole(starting)) is not None:
             before.append(started[0])
             after += self._facts("SessionStart", started[1].context)
+        if self._is_child:
+            return Heard(before=tuple(before))
         prompt = "\n\n".join(part.text for part in parts if isinstance(part, Text))
         fired = await self._fire("UserPromptSubmit", "", {"prompt": prompt})
         if fired is None:
@@ -191,6 +196,8 @@ class HookRunner:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._is_child:
+            return
         said = any(isinstance(event.body, UserSaid) for event in self.live.log.events)
         fired = await self._fire("SessionEnd", reason, {"reason": reason})
         if fired is not None and said:
@@ -215,9 +222,12 @@ class HookRunner:
         await self.live.append(*self._take_late(), ran, *facts)
 
     def _end_point(self) -> Point:
+        return "SubagentStop" if self._is_child else "Stop"
+
+    @property
+    def _is_child(self) -> bool:
         opened = self.live.log.events[0].body
-        child = isinstance(opened, SessionOpened) and opened.parent is not None
-        return "SubagentStop" if child else "Stop"
+        return isinstance(opened, SessionOpened) and opened.parent is not None
 
     def _holds(self, point: Point) -> int:
         """How often the end has been held off since the user said something last."""

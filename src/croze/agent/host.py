@@ -1,14 +1,19 @@
 """What a running call may use of its session: the runner's host and the tool's context."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from croze.agent.child import left_behind
 from croze.agent.deltas import RedactedDeltas
 from croze.agent.live import Live
 from croze.agent.recall import remembered, stored_text
-from croze.text.tokens import Counter, counter_for
+from croze.text.tokens import Counter, counter_for, estimate
 from croze.tools.base import Remembered, ToolContext
+from croze.tools.rule_syntax import parse_rule
 from croze.tools.subject import TERMINAL
 from croze.tools.team import Team
 from croze.types.errors import CrozeError
@@ -30,8 +35,16 @@ from croze.workspace.cache import RunCache
 from croze.workspace.extraction import Extractions
 from croze.workspace.workspace import Workspace
 
+if TYPE_CHECKING:
+    from croze.knowledge.libraries import Libraries
+    from croze.knowledge.skills import Skills
+    from croze.mcp.servers import Servers
+    from croze.tools.registry import Outside
+
 NO_USER = "No user is present."
 BLIND = "commands_not_followed"
+WAITS = "wait"
+"""The phase of a command that waits for other agents' commands."""
 
 
 class CallHost:
@@ -42,6 +55,7 @@ class CallHost:
         self._on_rule = on_rule
         self._waiting: dict[str, asyncio.Future[tuple[str, str]]] = {}
         self._outputs: dict[str, RedactedDeltas] = {}
+        self._turn: Callable[[], None] | None = None
         self.refused = 0
 
     def output(self, delta: Delta) -> None:
@@ -51,28 +65,62 @@ class CallHost:
             shown = self._outputs[delta.call_id] = RedactedDeltas(self._live.publish)
         shown.publish(delta)
 
+    async def started(self, *starts: ToolStarted, reading: Collection[str], durable: bool) -> None:
+        """Append, and follow what the calls change from here on. A command that may change files waits
+        until other agents' commands in the same folder have ended: else their changes were its own."""
+        tracker = self._live.tracker
+        changing = [start for start in starts if not start.access.read_only]
+        if tracker is None or not changing:
+            await self._live.append(*starts, durable=durable)
+            return
+        call_id, command = changing[-1].call_id, changing[-1].access.exec
+        if command and call_id in reading and not tracker.neighbours.alone(tracker):
+            command = False
+        if command:
+            waits = Delta(kind="phase", name=WAITS, call_id=call_id, session=self._live.log.session)
+            self._end_turn()
+            self._turn = await tracker.neighbours.take_turn(
+                tracker.root, lambda: self._live.publish(waits)
+            )
+        try:
+            # While the disk makes sure of the one, the other is looked at.
+            appending = self._live.append(*starts, durable=durable)
+            await asyncio.gather(appending, tracker.begin(call_id, command=command))
+        except BaseException:
+            self._end_turn()
+            raise
+        await self._tell_blind()
+
     async def append(self, *bodies: Body, durable: bool = False) -> None:
-        """Append, and follow what a call changes: from its `ToolStarted` to its `ToolReturned`."""
+        """Append, and end what was followed where a call has returned."""
+        tracker = self._live.tracker
         for body in bodies:
             if isinstance(body, ToolReturned) and body.call_id in self._outputs:
                 self._outputs.pop(body.call_id).finish()
-        tracker = self._live.tracker
-        appending = self._live.append(*bodies, durable=durable)
-        if tracker is None:
-            await appending
-            return
-        changing = [
-            body for body in bodies if isinstance(body, ToolStarted) and not body.access.read_only
-        ]
-        if changing:
-            # While the disk makes sure of the one, the other is looked at.
-            begun = tracker.begin(changing[-1].call_id, command=changing[-1].access.exec)
-            await asyncio.gather(appending, begun)
-            await self._tell_blind()
-            return
-        await appending
-        if any(isinstance(b, ToolReturned) and b.call_id == tracker.call for b in bodies):
-            tracker.recorded()
+        ended = [body.call_id for body in bodies if isinstance(body, ToolReturned)]
+        try:
+            await self._live.append(*map(self._with_children, bodies), durable=durable)
+            if tracker is not None and tracker.call in ended:
+                tracker.recorded()
+        finally:
+            if tracker is not None and tracker.call in ended:
+                self._end_turn()
+
+    def _end_turn(self) -> None:
+        """Other agents' commands may run again."""
+        if self._turn is not None:
+            self._turn()
+            self._turn = None
+
+    def _with_children(self, body: Body) -> Body:
+        """The result of an interrupted call names what its sub-agents had done."""
+        if not isinstance(body, ToolReturned) or body.code != "interrupted":
+            return body
+        left = left_behind(self._live.log.events, body.call_id)
+        if not left:
+            return body
+        text = f"{body.text}\n\n{left}"
+        return replace(body, text=text, tokens=estimate(text) + estimate(body.message))
 
     async def _tell_blind(self) -> None:
         tracker = self._live.tracker
@@ -212,6 +260,22 @@ class CallContext:
         return self.live.web
 
     @property
+    def outside(self) -> "Outside | None":
+        return self.live.registry.outside
+
+    @property
+    def mcp(self) -> "Servers | None":
+        return self.live.mcp
+
+    @property
+    def skills(self) -> "Skills | None":
+        return self.live.skills
+
+    @property
+    def libraries(self) -> "Libraries | None":
+        return None if self.live.libraries is None else self.live.libraries()
+
+    @property
     def vision(self) -> bool:
         return self.live.model.info.vision
 
@@ -246,6 +310,27 @@ class CallContext:
             options=tuple(options),
         )
         return (await self.host.decide(asked)).answer
+
+    async def allow(self, rules: Sequence[str], text: str) -> bool:
+        """The user's yes to rules for the rest of the session. What was allowed in a sandbox is allowed
+        there; planning lifts nothing, and in the mode full nothing is asked about."""
+        approver = self.live.approver
+        level = approver.sandbox() or "off"
+        where = "" if level == "off" else f" @{level}"
+        wanted = [
+            f"{rule}{where}" if parse_rule(rule, "allow").tools == ("execute_command",) else rule
+            for rule in rules
+        ]
+        if all(rule in approver.allow for rule in wanted):
+            return True
+        if approver.mode in ("plan", "full"):
+            return False
+        answer = await self.ask(text, ("yes", "no"))
+        if answer is None or answer.strip().lower() not in ("yes", "y", "是"):
+            return False
+        for rule in wanted:
+            self.live.approver = self.live.approver.with_rule(f"allow {rule}")
+        return True
 
     async def edit_agent(
         self, path: str, text: str, instructions: str, code_edit: str

@@ -1,5 +1,6 @@
 """The working state of one session: its log, what is folded from it, and the parts it works with."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,9 +30,11 @@ from croze.types.errors import StoreError
 from croze.types.event import (
     BackgroundTask,
     Body,
+    ChildClosed,
     Compacted,
     Event,
     FactAdded,
+    FilesChanged,
     HeadSet,
     ModelCalled,
     ModelSaid,
@@ -46,6 +49,7 @@ from croze.types.event import (
 from croze.types.ids import Source
 from croze.types.parts import Part, ToolCall
 from croze.types.stream import Delta
+from croze.types.team import Lease
 from croze.types.tool import ToolShape
 from croze.web.web import Web
 from croze.workspace.background import Background
@@ -55,7 +59,11 @@ from croze.workspace.track import Tracker
 from croze.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from croze.agent.children import Children
     from croze.agent.host import CallHost
+    from croze.knowledge.libraries import Libraries
+    from croze.knowledge.skills import Skills
+    from croze.mcp.servers import Servers
 
 
 class Log(Protocol):
@@ -127,6 +135,9 @@ Workflow = Callable[["Live", "CallHost", Meter], Awaitable[Stopped]]
 """What a turn is where it isn't the model's own loop: works until it is over and records the `Stopped`
 that it gives (`croze.agent.loop.stop`)."""
 
+AfterTurn = Callable[["Live", Stopped], Awaitable[None]]
+"""Work that is done when a turn is over."""
+
 Summarisers = Callable[["Live"], AsyncGenerator[Model, None]]
 """The models that may write a summary, in the order in which they are tried."""
 
@@ -156,7 +167,9 @@ class Live:
 
     `checked` counts the messages that were held against the wires' rules before they were sent, `warned`
     the notices that have been given since the head or the context's shape changed last. `meter` is the
-    running turn's; `depth` counts the parents above a sub-agent's session.
+    running turn's; `depth` counts the parents above a sub-agent's session. `children` are the session's own
+    sub-agents; what is `closing` is called when it ends; a sub-agent's `allowance` is what its caller lets
+    it use, asked at the beginning of a turn, and `mirror` tells the caller of files that it has changed.
     """
 
     log: Log
@@ -183,14 +196,23 @@ class Live:
     hooks: SessionHooks | None = None
     team: Team | None = None
     workflow: Workflow | None = None
+    after_turn: AfterTurn | None = None
     meter: Meter | None = None
+    merging: asyncio.Lock = field(default_factory=asyncio.Lock)
     depth: int = 0
+    children: "Children | None" = None
+    allowance: Callable[[], Lease] | None = None
+    mirror: Callable[[FilesChanged], Awaitable[None]] | None = None
     projection: Projection = field(default_factory=Projection)
     ledger: Ledger = field(default_factory=Ledger)
     invariants: EventChecks = field(default_factory=EventChecks)
     images: Images = field(default_factory=Images)
     documents: Extractions = field(default_factory=Extractions)
     web: Web = field(default_factory=Web)
+    mcp: "Servers | None" = None
+    libraries: "Callable[[], Libraries] | None" = None
+    skills: "Skills | None" = None
+    closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     background: Background = field(default_factory=Background)
     digest: BodyDigest = field(default_factory=BodyDigest)
     todo: tuple[TodoItem, ...] = ()
@@ -204,6 +226,7 @@ class Live:
     last_user: int = 0
     last_called: int = 0
     _fed: int = 0
+    _told: int = 0
     _estimated: int = 0
     _rated: str = ""
     _reported: int = 0
@@ -212,7 +235,11 @@ class Live:
     _shapes: tuple[Registry | None, Mapping[str, ToolShape]] = (None, {})
 
     def fold(self) -> None:
-        """Take in the events of the log that are new since the last time, others' too."""
+        """Take in the events of the log that are new since the last time, others' too. Nobody is told."""
+        self._take_new()
+        self._told = self._fed
+
+    def _take_new(self) -> None:
         events = self.log.events
         while self._fed < len(events):
             event = events[self._fed]
@@ -251,6 +278,8 @@ class Live:
                 self.background.know(event.body.task_id)
             case Notice() as body:
                 self.warned.add(body.code)
+            case ChildClosed() as body if self.meter is not None:
+                self.meter.returned(body.child, body.report)
             case HeadSet() as body:
                 self.warned.clear()
                 if self.ledger.cold:
@@ -278,11 +307,15 @@ class Live:
 
     async def append(self, *bodies: Body, durable: bool = False) -> tuple[Event, ...]:
         """Commit events, fold them in, and tell the watchers: in this order."""
-        before = self._fed
         appended = await self.log.append(*map(redacted, bodies), durable=durable)
-        self.fold()
-        for event in self.log.events[before : self._fed]:
-            self.bus.publish(event)
+        self._take_new()
+        while self._told < self._fed:
+            self._told += 1
+            self.bus.publish(self.log.events[self._told - 1])
+        if self.mirror is not None:
+            for body in bodies:
+                if isinstance(body, FilesChanged):
+                    await self.mirror(body)
         return appended
 
     def new_id(self) -> str:

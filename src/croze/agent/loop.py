@@ -18,11 +18,16 @@ from croze.types.event import Body, Notice, Stopped
 async def run_turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
     """Work until the model is done or a limit, a failure or the user ends it; gives the `Stopped` event
     that was appended. Raises ModelError (the caller records it) and CancelledError."""
+    return await stop(live, host, meter, *await work(live, host, meter))
+
+
+async def work(live: Live, host: CallHost, meter: Meter) -> tuple[StopReason, str]:
+    """The same without the record of its end: why it is over, and the answer or what there is to say."""
     patience = Patience()
     while True:
         over = meter.exceeded()
         if over is not None:
-            return await stop(live, host, meter, *over)
+            return over
         facts = await live.gather(live)
         if facts:
             await live.append(*facts)
@@ -43,9 +48,9 @@ async def run_turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
         if verdict.kind == "done":
             if live.hooks is not None and await live.hooks.stopping(verdict.text):
                 continue
-            return await stop(live, host, meter, "done", verdict.text)
+            return "done", verdict.text
         if verdict.kind == "failed":
-            return await stop(live, host, meter, "failed", verdict.text)
+            return "failed", verdict.text
         if verdict.text:
             await live.tell(
                 verdict.code, verdict.text, "the last reply could not be used as it was"
@@ -69,14 +74,18 @@ async def _check(live: Live) -> None:
 async def stop(
     live: Live, host: CallHost, meter: Meter, reason: StopReason, text: str, *before: Body
 ) -> Stopped:
-    """Record the end of the turn, with what has to stand `before` it in the same commit."""
+    """Record the end of the turn, with what has to stand `before` it in the same commit. Sub-agents that
+    are still open end with it."""
+    if live.children is not None:
+        await live.children.settle()
     stopped = Stopped(
         reason=reason,
         text=redact(text)[0],
         steps=meter.steps,
         seconds=round(time.monotonic() - meter.started, 3),
         cost=meter.cost,
-        refused=host.refused,
+        refused=host.refused + meter.refused,
     )
     await live.append(*before, stopped, durable=True)
+    live.meter = None  # what is done between turns is no turn's to pay
     return stopped

@@ -4,12 +4,16 @@ import re
 
 from croze.agent.live import Live
 from croze.context.ledger import Entry
+from croze.text.redact import redact
 from croze.tools.base import Remembered
 from croze.types.errors import StoreError
 from croze.types.event import FactAdded, ModelSaid, ToolReturned, Undone, UserSaid
 from croze.types.parts import Image, Part, Text, ToolCall
+from croze.types.team import Merged
 
 _WIDTH = 90
+_LEAST = 4
+"""Characters of a session's id."""
 _KEPT = re.compile(r"\(kept as ([0-9a-f]{12})\)")
 _SUBJECTS = ("path", "target_file", "source", "command", "regex", "pattern", "query", "id", "url")
 
@@ -31,10 +35,11 @@ def remembered(live: Live) -> tuple[Remembered, ...]:
 
 
 async def stored_text(live: Live, message_id: str) -> str:
-    """All that the log and its blobs hold of a message, in words; empty where it isn't in the log."""
+    """All that the log and its blobs hold of a message, in words; empty where it isn't in the log. By the
+    id of a sub-agent's session (or its beginning) the patch of what that one did in a copy of its own."""
     entry = live.ledger.by_id.get(message_id)
     if entry is None:
-        return ""
+        return await _patch(live, message_id.lower())
     match live.log.events[entry.seq - 1].body:
         case ToolReturned() as body:
             return await _whole(live, body) or body.message
@@ -44,6 +49,21 @@ async def stored_text(live: Live, message_id: str) -> str:
             return body.text
         case _:
             return ""
+
+
+async def _patch(live: Live, child: str) -> str:
+    """The work of the one sub-agent whose id begins so, as its last merge kept it."""
+    merges = [event.body for event in live.log.events if isinstance(event.body, Merged)]
+    found = {each.child: each.patch for each in merges if each.child.startswith(child)}
+    if len(child) < _LEAST or len(found) != 1:
+        return ""
+    (digest,) = found.values()
+    if not digest:
+        return ""
+    try:
+        return redact((await live.blobs.blob(digest)).decode("utf-8", "replace"))[0]
+    except StoreError as error:
+        return f"[The patch can't be read any more: {error.message}]"
 
 
 async def _whole(live: Live, body: ToolReturned) -> str:

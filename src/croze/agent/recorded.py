@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from croze.agent.child import INHERITED
 from croze.agent.resume import BREAK
 from croze.context.check import WARNINGS as CHECKS
 from croze.context.invariants import WARNINGS as EVENT_CHECKS
@@ -23,6 +24,7 @@ from croze.types.event import (
     FactAdded,
     HeadSet,
     HooksRan,
+    Merged,
     ModelCalled,
     ModelSaid,
     Notice,
@@ -36,7 +38,8 @@ from croze.types.event import (
 )
 
 OUTSIDE = (
-    SessionOpened, HeadSet, UserSaid, Annotated, Answered, BackgroundTask, HooksRan, Undoing, Undone, Unknown,
+    SessionOpened, HeadSet, UserSaid, Annotated, Answered, BackgroundTask, HooksRan, Merged, Undoing, Undone,
+    Unknown,
 )  # fmt: skip
 """What comes from outside of the loop: taken from the record wherever it stands there."""
 
@@ -46,15 +49,22 @@ BROKEN_OFF = ("cancelled", "steps", "seconds", "cost", "repeated", "hook")
 FINDINGS = CHECKS | EVENT_CHECKS
 """Codes of the notices that checks give: the record may have others than the replay comes to."""
 
+NEW_SERVERS = "mcp_servers"
+"""The key of the fact that tells a session of MCP servers that came since its head was rendered."""
+
+WORK_KEPT = "work_kept"
+"""The notice that a sub-agent's work which a crash kept from coming back lies in a file."""
+
 LEFT_OUT = ("seconds", "first_token", "redacted")
 """Fields that are not compared: measured durations, and that something was taken out of a reply, of
 which the record has only the rest."""
 
 
 def is_told(fact: FactAdded) -> bool:
-    """Whether this came from outside: from a hook (they don't run in a replay), or as a message that the
-    user brought back."""
-    return fact.key.startswith(FACT) or fact.key == RESTORED
+    """Whether this came from outside: from a hook (they don't run in a replay), as a message that the
+    user brought back, or at a session's opening (of MCP servers that came since, to a sub-agent)."""
+    told = fact.key in (RESTORED, NEW_SERVERS) or INHERITED in fact.data
+    return told or fact.key.startswith(FACT)
 
 
 def is_finding(body: Body | None) -> bool:
@@ -122,6 +132,8 @@ class RecordedLog:
         """A reply that no request asked for was imported."""
         if isinstance(body, OUTSIDE) or (isinstance(body, ModelSaid) and not self._asked):
             return True
+        if isinstance(body, Notice):
+            return body.code == WORK_KEPT
         return isinstance(body, FactAdded) and is_told(body)
 
     async def append(self, *bodies: Body, durable: bool = False) -> tuple[Event, ...]:

@@ -6,23 +6,33 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from croze.agent.compaction import ASKED, compact_asked
-from croze.agent.live import Gather, Heard, Live
-from croze.agent.recorded import Diverged, Ended, RecordedLog
-from croze.agent.resume import repairs
-from croze.context.law import SKIPPED
+from croze.agent.host import CallHost
+from croze.agent.limits import Meter
+from croze.agent.live import Gather, Heard, Live, Workflow
+from croze.agent.loop import work
+from croze.agent.recorded import BROKEN_OFF, Diverged, Ended, RecordedLog
+from croze.agent.resume import BREAK, repairs
+from croze.context.law import SKIPPED, UNTRUSTED
+from croze.context.rules_facts import PROBLEM
 from croze.tools.approve import Approver
 from croze.tools.registry import Registry
 from croze.tools.run import Host, Outcome
 from croze.types.event import (
+    ChildClosed,
+    ChildOpened,
     Event,
     FactAdded,
+    FilesChanged,
     HooksRan,
+    Merged,
     ModelCalled,
     ModelSaid,
     Notice,
     Retried,
     Stopped,
+    TeamSaid,
     ToolReturned,
+    UserSaid,
 )
 from croze.types.parts import Part, ToolCall
 
@@ -32,7 +42,10 @@ IN_TURN = ("main", "summary")
 REFUSALS = ("not_allowed", "refused", "blocked_by_hook")
 """Codes of the results of calls that were not let run."""
 
-GATHERED = frozenset({SKIPPED})
+WORKFLOW_FACTS = frozenset({"plan_results"})
+"""Keys of the facts that a workflow tells before it lets the model work."""
+
+GATHERED = frozenset({SKIPPED, UNTRUSTED, PROBLEM})
 """Codes of the notices that come with gathered facts; others are the loop's own."""
 
 
@@ -51,6 +64,9 @@ async def replay(live: Live, log: RecordedLog, turn: Callable[[], Awaitable[Stop
                 await _compact(live, log)
             case Stopped() | Notice() | Retried():
                 log.take()
+                live.fold()
+            case ChildOpened() | ChildClosed() | FilesChanged() | Merged() | TeamSaid():
+                log.take()  # a program has let sub-agents work
                 live.fold()
             case ModelCalled(purpose=purpose) | ModelSaid(purpose=purpose) if (
                 purpose not in IN_TURN
@@ -109,6 +125,42 @@ def recorded_gather(log: RecordedLog) -> Gather:
         return found
 
     return gather
+
+
+def recorded_workflow(log: RecordedLog) -> Workflow:
+    """A workflow that does nothing: what others have done for it stands in the record. Only where it let
+    the session's own model work, that is run again."""
+
+    async def again(live: Live, host: CallHost, meter: Meter) -> Stopped:
+        answer: str | None = None
+        while (body := log.peek()) is not None and body != BREAK:
+            if answer is None and _own_work_is_next(log):
+                _, answer = await work(live, host, meter)
+                continue
+            log.take()
+            live.fold()
+            if isinstance(body, Stopped):
+                if answer not in (None, body.text) and body.reason not in BROKEN_OFF:
+                    raise Diverged(f"event {len(log.events)}: the turn's answer differs")
+                return body
+        raise Ended
+
+    return again
+
+
+def _own_work_is_next(log: RecordedLog) -> bool:
+    """Whether nothing stands before the next request of the loop but what the loop itself appends."""
+    for event in log.recorded[len(log.events) :]:
+        match event.body:
+            case ModelCalled(purpose="main"):
+                return True
+            case FactAdded(key=key) if key not in WORKFLOW_FACTS:
+                continue
+            case UserSaid() | Notice(level="warning") | HooksRan():
+                continue
+            case _:
+                return False
+    return False
 
 
 @dataclass(frozen=True, slots=True)

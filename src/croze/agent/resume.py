@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from croze.agent.child import left_behind
 from croze.text.tokens import estimate
 from croze.types.event import (
     Body,
@@ -15,6 +16,7 @@ from croze.types.event import (
     UserSaid,
 )
 from croze.types.parts import ToolCall
+from croze.types.team import TeamSaid
 
 INTERRUPTED = (
     "This call was interrupted before its outcome was recorded. Whether it took effect is unknown: "
@@ -35,7 +37,7 @@ BREAK = Notice(
 
 def used(events: Sequence[Event]) -> bool:
     """Whether anything was ever said in this log."""
-    return any(isinstance(event.body, UserSaid) for event in events)
+    return any(isinstance(event.body, UserSaid | TeamSaid) for event in events)
 
 
 def unpaired(events: Sequence[Event]) -> list[tuple[ToolCall, bool]]:
@@ -70,6 +72,7 @@ def repairs(events: Sequence[Event], new_id: Callable[[], str]) -> list[Body]:
     bodies: list[Body] = []
     for call, begun in unpaired(events):
         text = INTERRUPTED if begun else NOT_RUN
+        text = "\n\n".join(filter(None, (text, left_behind(events, call.id))))
         bodies.append(
             ToolReturned(
                 call_id=call.id,

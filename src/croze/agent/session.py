@@ -2,43 +2,31 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from croze.agent.afterwards import CLOSING, Afterwards
 from croze.agent.beside import Beside
 from croze.agent.bus import Watcher
 from croze.agent.callbacks import register
-from croze.agent.compaction import RECOVERIES, compact_asked, overflowed, too_long
+from croze.agent.compaction import compact_asked
 from croze.agent.host import CallHost
-from croze.agent.limits import Meter
 from croze.agent.live import Heard, Live
-from croze.agent.loop import run_turn, stop
-from croze.agent.resume import GO_ON, closing, repairs, unfinished, used
+from croze.agent.resume import unfinished, used
+from croze.agent.turn import SwitchToXml, Turns
 from croze.text.tokens import estimate
-from croze.types.agent import StopReason
 from croze.types.context import Context
-from croze.types.errors import ModelError, RetriesExhausted, StoreError, UsageError
-from croze.types.event import (
-    Body,
-    Compacted,
-    Event,
-    FactAdded,
-    Notice,
-    Stopped,
-    Undone,
-    UserSaid,
-)
+from croze.types.errors import StoreError, UsageError
+from croze.types.event import Compacted, Event, FactAdded, Stopped, Undone, UserSaid
 from croze.types.model import ModelInfo
 from croze.types.parts import Part, Text
 from croze.types.stream import Delta
 
 if TYPE_CHECKING:
+    from croze.agent.children import Children
     from croze.agent.rewind import Rewinder
 
 Fork = Callable[[str | None], Awaitable[str]]
-SwitchToXml = Callable[[Live], Awaitable[tuple[Body, ...]]]
-"""Goes over to the xml protocol; gives what is to be recorded of that."""
 
 
 class Session:
@@ -55,16 +43,16 @@ class Session:
         self._live = live
         self._host = CallHost(live, on_rule)
         self._fork = fork
-        self._switch_to_xml = switch_to_xml
+        self._turns = Turns(live, self._host, switch_to_xml)
         self._turn: asyncio.Task[Stopped] | None = None
         self._compacting: asyncio.Task[Compacted | None] | None = None
         self._submitting = 0
         self._hearing: set[asyncio.Task[Heard]] = set()
         self._begun = False
         self._cancelled = False
-        self._broken_off = False
         self._closed = False
         self._beside = Beside(live, lambda: self.running)
+        self._afterwards = Afterwards(self._after)
 
     @property
     def id(self) -> str:
@@ -93,6 +81,11 @@ class Session:
         return self._live.dialect.name
 
     @property
+    def children(self) -> "Children | None":
+        """Its sub-agents; None where it can have none."""
+        return self._live.children
+
+    @property
     def running(self) -> bool:
         return self._turn is not None and not self._turn.done()
 
@@ -112,11 +105,18 @@ class Session:
             live.hooks.start("resume" if resumed else "startup")
         if not resumed:
             live.bus.publish(live.log.events[0])
+            await self._settle()
             return
         live.publish(Delta(kind="phase", name="resume", session=self.id))
-        await self._close_broken_off()
+        await self._turns.close_broken_off()
+        await self._settle()
         await self._beside.record_lost()
         live.publish(Delta(kind="phase", name="resume", done=True, session=self.id))
+
+    async def _settle(self) -> None:
+        children = self._live.children
+        if children is not None and self._live.depth == 0:
+            await children.sessions.settle(self._live)
 
     async def submit(self, text: str, *, parts: tuple[Part, ...] = ()) -> Stopped:
         """Say something to the agent; gives the end of the turn. While a turn runs, what is said joins
@@ -127,6 +127,7 @@ class Session:
             await asyncio.wait([self._compacting])
         if self._cancelled and self._turn is not None and self.running:
             await asyncio.wait([self._turn])
+        await self._afterwards.wait()
         if said:
             dropped = await self._say(said)
             if dropped and not self.running:
@@ -142,6 +143,8 @@ class Session:
             self._begun = False
             self._turn = asyncio.create_task(self._run(), name=f"turn of {self.id}")
             self._turn.add_done_callback(lambda _turn: self._beside.ended())
+            if self._live.after_turn is not None:
+                self._turn.add_done_callback(self._afterwards.begin)
         assert self._turn is not None
         try:
             return await asyncio.shield(self._turn)
@@ -150,6 +153,10 @@ class Session:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._turn
             raise
+
+    async def _after(self, stopped: Stopped) -> None:
+        if self._live.after_turn is not None and not self._turns.broken_off:
+            await self._live.after_turn(self._live, stopped)
 
     async def _say(self, parts: tuple[Part, ...]) -> str:
         """Record what was said; where a hook drops it, that alone, and give the reason."""
@@ -213,6 +220,8 @@ class Session:
         """Stop the running step; what arrived is kept, and the session can go on. Again: nothing."""
         if self._compacting is not None:
             self._compacting.cancel()
+        if not self.running and not self._closed:
+            self._afterwards.cancel()
         if self._cancelled or not (self.running or self._submitting):
             return
         self._cancelled = True
@@ -222,8 +231,11 @@ class Session:
             self._turn.cancel()
 
     def answer(self, ask_id: str, answer: str, note: str = "") -> bool:
-        """Answer a question (`Asked`): once, always or no for approvals, else a text."""
-        return self._host.answer(ask_id, answer, note)
+        """Answer a question (`Asked`), a sub-agent's too: once, always or no for approvals, else a text."""
+        if self._host.answer(ask_id, answer, note):
+            return True
+        children = self.children
+        return children is not None and children.answer(ask_id, answer, note)
 
     def new_id(self) -> str:
         """A message id that no other message of the session begins like."""
@@ -265,12 +277,18 @@ class Session:
         for task in filter(None, (self._turn, self._compacting)):
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
+        await self._afterwards.wait(CLOSING)
+        if self.children is not None:
+            with contextlib.suppress(StoreError):  # the next opening records what is missing
+                await self.children.close()
         await self._beside.close()
-        if self._live.hooks is not None and not self._broken_off:
+        for close in self._live.closing:
+            await close()
+        if self._live.hooks is not None and not self._turns.broken_off:
             with contextlib.suppress(StoreError):
                 await self._live.hooks.end("exit")
         await self._live.model.aclose()
-        if self._live.tracker is not None and not self._broken_off:
+        if self._live.tracker is not None and not self._turns.broken_off:
             self._live.tracker.close()
         if self._live.workspace.confinement is not None:
             self._live.workspace.confinement.close()
@@ -281,8 +299,9 @@ class Session:
         self._begun = True
         try:
             while True:
+                said = self._live.last_user
                 stopped = await self.turn()
-                if self._cancelled or not (self.unfinished() or self._unheard(stopped)):
+                if self._cancelled or not (self.unfinished() or self._unheard(stopped, said)):
                     return stopped
         finally:
             if self._cancelled:  # what came when the turn was over must not end this task
@@ -290,111 +309,12 @@ class Session:
                     await asyncio.sleep(0)
             self._cancelled = False
 
-    def _unheard(self, stopped: Stopped) -> bool:
-        """Whether something was said just before the turn's end was recorded, too late for its verdict."""
-        return stopped.reason == "done" and self._live.last_user > self._live.last_called
+    def _unheard(self, stopped: Stopped, said: int) -> bool:
+        """Whether something was said just before the turn's end was recorded, too late for its verdict;
+        `said` is what had been said last when the turn began."""
+        heard = max(said, self._live.last_called)
+        return stopped.reason == "done" and self._live.last_user > heard
 
     async def turn(self) -> Stopped:
         """One turn over the log as it stands, to its end; failures end it, they are not raised."""
-        live = self._live
-        self._host.refused = 0
-        halted = None if live.hooks is None else live.hooks.halted
-        meter = live.meter = Meter(live.spec.limits, time.monotonic(), halted=halted)
-        deadline = asyncio.timeout(meter.limits.seconds)
-        start = len(live.log.events)
-        try:
-            if self._broken_off:
-                await self._close_broken_off()
-            if self._cancelled:
-                raise asyncio.CancelledError
-            async with deadline:
-                return await self._steps(meter)
-        except asyncio.CancelledError:
-            ending = self._end_early(meter, "cancelled", "Stopped by the user.", start)
-        except TimeoutError as error:
-            if deadline.expired():
-                text = f"The limit of {meter.limits.seconds:g} seconds is reached."
-                ending = self._end_early(meter, "seconds", text, start)
-            else:
-                ending = self._failed(meter, "failed", error)
-        except RetriesExhausted as error:
-            ending = self._failed(meter, "retries_exhausted", error)
-        except StoreError:
-            self._broken_off = True
-            raise
-        except Exception as error:  # noqa: BLE001 - the log must say how the turn ended
-            ending = self._failed(meter, "failed", error)
-        return await _uncancelled(ending)
-
-    async def _steps(self, meter: Meter) -> Stopped:
-        messages = self._live.context().messages
-        if messages and messages[-1].role == "assistant":
-            await self._live.tell("go_on", GO_ON, "the turn is taken up after a reply")
-        recoveries = 0
-        while True:
-            try:
-                return await (self._live.workflow or run_turn)(self._live, self._host, meter)
-            except ModelError as error:
-                if error.overflow:
-                    if recoveries < RECOVERIES and await overflowed(self._live, error):
-                        recoveries += 1
-                        continue
-                    raise too_long(self._live, error, recoveries) from error
-                if not (error.tools_refused and self._switch_to_xml and self.dialect == "native"):
-                    raise
-                await self._fall_back(error)
-
-    async def _fall_back(self, error: ModelError) -> None:
-        assert self._switch_to_xml is not None
-        name = self._live.model.info.name
-        notice = Notice(
-            level="warning",
-            code="tools_refused",
-            text=f"{name} takes no tools ({error.message}); going on with the xml protocol.",
-            params={"model": name, "error": error.message},
-        )
-        changed = await self._switch_to_xml(self._live)
-        await self._live.append(notice, *changed)
-
-    async def _failed(self, meter: Meter, reason: StopReason, error: Exception) -> Stopped:
-        code = getattr(error, "code", type(error).__name__)
-        text = str(error) or type(error).__name__
-        hint = getattr(error, "hint", "")
-        params = {"hint": hint} if hint else {}
-        notice = Notice(level="error", code=code, text=text, params=params)
-        return await self._end(meter, reason, text, notice)
-
-    async def _end(self, meter: Meter, reason: StopReason, text: str, *before: Body) -> Stopped:
-        """Record the turn's end, what has to stand `before` it in the same commit."""
-        repaired = repairs(self._live.log.events, self._live.new_id)
-        return await stop(self._live, self._host, meter, reason, text, *before, *repaired)
-
-    async def _end_early(self, meter: Meter, reason: StopReason, text: str, start: int) -> Stopped:
-        """The same, unless the end was recorded already (from event `start`) when the cancel came."""
-        for event in self._live.log.events[start:]:
-            if isinstance(event.body, Stopped):
-                return event.body
-        return await self._end(meter, reason, text)
-
-    async def _close_broken_off(self) -> None:
-        live = self._live
-        bodies: list[Body] = []
-        if live.tracker is not None:
-            from croze.agent.rewind import recovered
-
-            bodies += recovered(live.log.events, live.workspace.root, live.tracker.journal)
-        bodies += closing(live.log.events, live.new_id)
-        if bodies:
-            await live.append(*bodies, durable=True)
-        if live.tracker is not None:
-            live.tracker.recorded()
-        self._broken_off = False
-
-
-async def _uncancelled(work: Coroutine[object, object, Stopped]) -> Stopped:
-    """Finish `work` though the task is cancelled meanwhile: it records how a turn ended."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
-    return task.result()
+        return await self._turns.run(lambda: self._cancelled)

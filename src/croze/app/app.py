@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from croze import __version__
 from croze.agent.bus import Bus, Watcher
@@ -19,7 +19,9 @@ from croze.app.doctor import examine
 from croze.app.head import switch_to_xml
 from croze.app.hooking import attach_hooks
 from croze.app.hooks_config import Hooks, in_one_line, load_hooks
+from croze.app.knowledge import untrusted
 from croze.app.logfile import LogFile
+from croze.app.mcp import load_mcp, open_servers, tell_of_servers
 from croze.app.options import Finding, ReplayReport, RunOptions
 from croze.app.rules import KeptRules
 from croze.store.conversations import Conversations
@@ -30,6 +32,12 @@ from croze.types.event import Body, Notice
 from croze.types.ids import SystemSource
 from croze.workspace.cache import RunCache
 
+if TYPE_CHECKING:
+    from croze.mcp.servers import Servers
+
+if TYPE_CHECKING:
+    from croze.teams.hub import Hub
+
 __all__ = ["App", "Session"]
 
 
@@ -38,9 +46,13 @@ class App:
 
     def __init__(self, config: Config, env: Mapping[str, str], hooks: Hooks | None = None) -> None:
         hooks = hooks or Hooks()
-        self.config = replace(config, notices=in_one_line((*config.notices, *hooks.notices)))
+        self._mcp = load_mcp(config)
+        found = (*hooks.notices, *self._mcp.notices, *untrusted(config, env))
+        notices = in_one_line((*config.notices, *found), config.project.root)
+        self.config = replace(config, notices=notices)
         self._env = env
         self._hooks = hooks.hooks
+        self._servers: Servers | None = None
         self._store: Store | None = None
         self._conversations: Conversations | None = None
         self._sessions: list[Session] = []
@@ -54,16 +66,26 @@ class App:
         cwd: Path,
         overrides: Mapping[str, object] | None = None,
         env: Mapping[str, str] | None = None,
+        trust: bool = False,
     ) -> "App":
-        """Load the configuration for `cwd`; `overrides` are arguments by dotted key. Raises ConfigError."""
+        """Load the configuration for `cwd`; `overrides` are arguments by dotted key; with `trust` the
+        project's files as they are now may act in this run. Raises ConfigError."""
         env = os.environ if env is None else env
-        config = load(cwd, overrides=overrides, env=env)
+        config = load(cwd, overrides=overrides, env=env, trust=trust)
         return cls(config, env, load_hooks(config, env))
 
     @property
     def env(self) -> Mapping[str, str]:
         """The environment that the application was opened with."""
         return self._env
+
+    @property
+    def servers(self) -> "Servers | None":
+        """The MCP servers that all sessions share, each started when it is first used; None where none is
+        configured."""
+        if self._servers is None:
+            self._servers = open_servers(self.config, self._env, self._mcp)
+        return self._servers
 
     @property
     def store(self) -> Store:
@@ -106,7 +128,7 @@ class App:
     async def session(self, options: RunOptions, *, cache: RunCache | None = None) -> Session:
         """Open a live session: new, resumed (`resume`, by id or the start of one) or the namespace's
         current one (`continue_`). With the `cache` of a run it joins that run. Raises UsageError, SessionBusy, ConversationNotFound and others."""
-        explicit_model = options.model is not None
+        asked = options
         options = options.resolved(self.config.settings)
         await check_options(options, self.config, self._env)
         log = await self._log(options)
@@ -116,9 +138,12 @@ class App:
                 options=options,
                 store=self.store,
                 log=log,
-                explicit_model=explicit_model,
+                asked=asked,
                 env=self._env,
                 cache=cache,
+                servers=self.servers,
+                hooks=self._hooks,
+                watch=self._log_file.watch,
             )
             attach_hooks(live, self.config, self._hooks)
         except BaseException:
@@ -147,11 +172,19 @@ class App:
         for point, callback in self._callbacks:
             session.on(point, callback)
         await session.open(resumed=used(log.events))
+        await tell_of_servers(live)
         await self.conversations.set_current(session.id, namespace=options.namespace)
         if live.registry.get("execute_command") is not None:
             asyncio.get_running_loop().run_in_executor(None, _warm_up)
         self._sessions.append(session)
         return session
+
+    def hub(self, session: Session) -> "Hub":
+        """The agents and groups of a session's run, for programs: to add others, and to speak with them.
+        Raises UsageError for a session that was not opened here."""
+        from croze.app.children import hub_of
+
+        return hub_of(session)
 
     async def _log(self, options: RunOptions) -> Any:
         if options.continue_:
@@ -199,6 +232,9 @@ class App:
         """Close the sessions and the store."""
         for session in tuple(self._sessions):
             await self.leave(session)
+        if self._servers is not None:
+            await self._servers.close()
+            self._servers = None
         self._log_file.close()
         if self._store is not None:
             self._store.close()

@@ -3,41 +3,45 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from croze.agent.beside import record_ended
-from croze.agent.bus import Bus
+from croze.agent.bus import Bus, Watcher
 from croze.agent.live import Live, Log
+from croze.app.agents import Agents, load_agents, models_of, with_agent
 from croze.app.config import Config
 from croze.app.edit_agent import edit_agent
-from croze.app.head import NO_HEAD, dialect_for, last_head, open_dialect, set_head
+from croze.app.gathering import gather_for, libraries_of
+from croze.app.head import NO_HEAD, dialect_for, last_head, of_this_run, open_dialect, set_head
+from croze.app.knowledge import lent
+from croze.app.mcp import outside_of
 from croze.app.models import choose_model, environment_with_keys, open_catalog, open_model
 from croze.app.options import RunOptions
 from croze.app.rules import KeptRules
-from croze.app.settings import WorkspaceSettings
 from croze.app.summariser import summarisers
-from croze.context.gather import GatherState, gather
-from croze.context.law import LawFiles
-from croze.context.tree_facts import TreeSource
+from croze.app.workflows import workflow_for
 from croze.llm.catalog import Catalog
 from croze.store.store import Store
 from croze.tools.approve import Approver
 from croze.tools.registry import builtin
-from croze.types.agent import AgentSpec, Mode
+from croze.types.agent import AgentSpec, Limits, Mode
 from croze.types.context import budget_for
 from croze.types.errors import UsageError
-from croze.types.event import Event, FactAdded, Notice, Undone
+from croze.types.event import Event, Notice, SessionOpened
 from croze.types.model import ModelInfo
-from croze.types.stream import Delta
 from croze.workspace.cache import RunCache
 from croze.workspace.git import Git
 from croze.workspace.journal import Journal
+from croze.workspace.neighbours import Neighbours
 from croze.workspace.paths import below
 from croze.workspace.sandbox import Confinement, NoSandbox
 from croze.workspace.track import Tracker
-from croze.workspace.tree import CHARACTERS, TreeOptions
 from croze.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from croze.mcp.servers import Servers
+    from croze.tools.hooks import Hook
 
 
 def real_path(path: str, root: Path) -> str | None:
@@ -74,6 +78,7 @@ def confinement_for(
         wanted=options.sandbox,
         mode=mode,
         network=bool(options.network),
+        lent=lent(config, env),
     )
 
 
@@ -96,24 +101,36 @@ async def check_options(options: RunOptions, config: Config, env: Mapping[str, s
         raise UsageError("--resume and --continue exclude each other.", code="resume_or_continue")
 
 
-def agent_spec(options: RunOptions) -> AgentSpec:
-    if options.agent not in (None, "main"):
-        raise UsageError(
-            f"There is no agent named {options.agent}.",
-            hint="The only agent so far is main.",
-            code="unknown_agent",
-            agent=options.agent,
-        )
-    return AgentSpec(
-        prompt=options.system_prompt or "",
+def agent_spec(options: RunOptions, agent: AgentSpec | None = None) -> AgentSpec:
+    """The session's own agent: `agent` (the one that was asked for or is recorded, None for croze's) as
+    this run wants it."""
+    base = AgentSpec() if agent is None else agent
+    return msgspec.structs.replace(
+        base,
+        prompt=options.system_prompt or base.prompt,
         dialect=options.dialect or "auto",
         limits=options.limits,
-        include_rules=options.include_rules,
+        include_rules=options.include_rules or base.include_rules,
         policy=options.policy or "batch",
         zone=options.zone or "auto",
         low=AgentSpec().low if options.low is None else options.low,
         gain=AgentSpec().gain if options.gain is None else options.gain,
     )
+
+
+def own_agent(
+    agents: Agents, asked: RunOptions, recorded: AgentSpec | None
+) -> tuple[AgentSpec | None, bool]:
+    """Which agent the session is, None for croze's own, and whether it is asked for now. A session that
+    is taken up again keeps the recorded one; its limits and its policy are those of its file today.
+    Raises UsageError where there is none of the name."""
+    if asked.agent is not None or recorded is None:
+        return agents.find(asked.agent), True
+    if recorded.name == AgentSpec().name:
+        return None, False
+    today = agents.roster.agent(recorded.name)
+    recorded = msgspec.structs.replace(recorded, limits=Limits())
+    return (recorded if today is None else of_this_run(recorded, today)), False
 
 
 async def assemble(
@@ -122,24 +139,36 @@ async def assemble(
     options: RunOptions,
     store: Store,
     log: Log,
-    explicit_model: bool,
+    asked: RunOptions,
     env: Mapping[str, str],
     cache: RunCache | None = None,
+    servers: "Servers | None" = None,
+    hooks: "Sequence[Hook]" = (),
+    watch: Watcher | None = None,
 ) -> Live:
     """The parts of a session over `log`. A log that has a head keeps it, byte for byte, unless another
-    model, protocol, agent prompt or limit is asked for; then a new `HeadSet` is appended. `cache` is the
-    run's, where the session joins one."""
-    spec = agent_spec(options)
+    agent, model, protocol, agent prompt or limit is asked for; then a new `HeadSet` is appended. `asked`
+    is what the user wrote, `options` the same with the settings. `cache` is the run's, where the session
+    joins one. `hooks` and `watch` (told of every event) are for its sub-agents' sessions. `servers` are the MCP servers that may be used."""
     keyed = environment_with_keys(config, env)
     catalog = open_catalog(config, keyed)
     recorded = last_head(log.events)
+    registry = builtin()
+    registry.load_plugins(config.settings.plugins.tools)
+    registry.outside = outside_of(servers)
+    agents = load_agents(config, env, registry)
+    agent, chosen = own_agent(agents, asked, None if recorded is None else recorded.agent)
+    options = with_agent(options, agent, asked)
+    spec = agent_spec(options, agent)
     names = config.settings.model.candidates("model")
     if options.model:
         names = tuple(name.strip() for name in options.model.split(",") if name.strip())
-    if recorded is not None and not explicit_model:
+    own_models, no_model = models_of(agent, catalog, keyed)
+    own_models = own_models if chosen and asked.model is None else ()
+    if recorded is not None and asked.model is None and not own_models:
         info = at_todays_address(recorded.model, catalog)
     else:
-        info = await choose_model(catalog, names, keyed)
+        info = await choose_model(catalog, own_models or names, keyed)
         info = with_temperature(info, config.settings.model.temperature)
     if options.max_cost is not None and None in (info.prices.input, info.prices.output):
         raise UsageError(
@@ -160,13 +189,23 @@ async def assemble(
         dialect = open_dialect(recorded.dialect)
     else:
         dialect = open_dialect(dialect_for(info, options.dialect or "auto"))
-    registry = builtin()
-    registry.load_plugins(config.settings.plugins.tools)
     registry = registry.filter(spec.tools)
     confinement = confinement_for(config, options, env, lambda: live.approver.mode)
     workspace = Workspace(
         id=log.session, root=config.project.root, owner=spec.name, confinement=confinement
     )
+    if recorded is not None and depth_of(log.events):
+        from croze.app.agent_tree import workspace_of  # a sub-agent's session, taken up again
+
+        workspace = await workspace_of(
+            log.events,
+            log.session,
+            spec.name,
+            config=config,
+            store=store,
+            confinement=confinement,
+        )
+        confinement = workspace.confinement or confinement
     cache = RunCache() if cache is None else cache
     cache.watch(workspace.files)
     live = Live(
@@ -185,10 +224,10 @@ async def assemble(
             ask=options.ask,
             deny=options.deny,
             saved=kept_rules(config),
-            root=config.project.root,
+            root=workspace.root,
             search=env.get("PATH", ""),
             sandbox=confinement.level,
-            locate=lambda path: real_path(path, config.project.root),
+            locate=lambda path: real_path(path, workspace.root),
         ),
         workspace=workspace,
         cache=cache,
@@ -198,22 +237,55 @@ async def assemble(
             journal=open_journal(config),
             session=log.session,
             git=Git.of(workspace.root, env, confinement),
+            neighbours=cache.beside(Neighbours),
         ),
         budget=budget_for(info.window, info.max_output),
-        gather=gather_for(config, store),
+        gather=gather_for(config, store, env),
+        libraries=lambda: libraries_of(config, env),
         env=env,
         headless=options.headless,
         edit_agent=edit_agent(config, env),
         summarisers=summarisers(config, env),
         max_continuations=config.settings.model.max_continuations,
+        depth=depth_of(log.events),
+        mcp=servers if registry.outside is not None else None,
     )
+    from croze.app.children import ChildSessions, attach_team  # they are made of the same parts
+
+    sessions = ChildSessions(
+        config=config,
+        env=env,
+        keyed=keyed,
+        catalog=catalog,
+        store=store,
+        hooks=hooks,
+        watch=watch,
+    )
+    attach_team(live, sessions, lambda: agents.roster)
+    live.workflow = workflow_for(spec.workflow, config, store, env)
+    if config.settings.knowledge.active_context in ("write", "on") and not live.depth:
+        from croze.app.active import after_turn  # only where it is wanted
+
+        live.after_turn = after_turn(workspace.root)
     await set_head(live, store, config, recorded)
+    if recorded is None:
+        told = agents.notices(agent)
+        if no_model is not None and asked.model is None:
+            told.append(no_model)
+        await live.append(*told)
     news = confinement.at_start()
     if news is not None and news.code not in live.warned and recorded is None:
         await live.append(
             Notice(level="warning", code=news.code, text=news.text, params=dict(news.params))
         )
     return live
+
+
+def depth_of(events: Sequence[Event]) -> int:
+    """How many callers stand above a sub-agent's session that is taken up again by itself."""
+    opened = events[0].body if events else None
+    depth = opened.metadata.get("depth") if isinstance(opened, SessionOpened) else None
+    return depth if isinstance(depth, int) else 0
 
 
 def at_todays_address(info: ModelInfo, catalog: Catalog) -> ModelInfo:
@@ -229,60 +301,3 @@ def with_temperature(info: ModelInfo, temperature: float | None) -> ModelInfo:
     if temperature is None or info.wire == "scripted":
         return info
     return msgspec.structs.replace(info, options={**info.options, "temperature": temperature})
-
-
-class _Gathering:
-    """What has been gathered so far, so that a gathering costs only what is new."""
-
-    def __init__(self, config: Config, store: Store) -> None:
-        self._root = config.project.root
-        self._source = store.source
-        self._law = LawFiles(config.project.root)
-        self._tree = tree_options(config.settings.workspace)
-        self._seen: dict[str, FactAdded] = {}
-        self._since = 0
-
-    async def __call__(self, live: Live) -> Sequence[FactAdded | Notice]:
-        await record_ended(live)
-        events = live.log.events
-        for event in events[self._since :]:
-            if isinstance(event.body, FactAdded):
-                self._seen[event.body.key] = event.body
-            elif isinstance(event.body, Undone):
-                self._seen = visible_facts(events, event.body)
-        state = GatherState(
-            root=self._root,
-            events=events,
-            source=self._source,
-            seen=self._seen,
-            since=self._since,
-            budget=live.budget.available,
-            law=self._law,
-            tree=TreeSource(cache=live.cache, workspace=live.workspace, options=self._tree),
-        )
-        self._since = len(events)
-
-        def announce(name: str, done: bool) -> None:
-            live.publish(Delta(kind="phase", name=name, done=done, session=live.log.session))
-
-        return await gather(state, announce)
-
-
-def visible_facts(events: Sequence[Event], undone: Undone) -> dict[str, FactAdded]:
-    """The latest fact of each key in what is left of the conversation; the others are told again."""
-    return {
-        event.body.key: event.body
-        for event in events
-        if isinstance(event.body, FactAdded) and not undone.hides(event.seq)
-    }
-
-
-def tree_options(settings: WorkspaceSettings) -> TreeOptions | None:
-    """How the tree is to be at a session's opening; None where none is wanted."""
-    if not settings.tree:
-        return None
-    return TreeOptions(settings.tree_depth, settings.tree_characters or CHARACTERS)
-
-
-def gather_for(config: Config, store: Store) -> _Gathering:
-    return _Gathering(config, store)

@@ -14,11 +14,12 @@ from croze.app.keypath import Key, canonical, field_of, flatten, join, known_key
 from croze.app.options import Finding
 from croze.app.paths import Paths, Project, find_project
 from croze.app.settings import SECTIONS, TABLES, Settings
-from croze.app.trust import is_trusted
+from croze.app.trust import Trust
 from croze.types.errors import ConfigError
 
 Source = Literal["default", "user", "project", "environment", "argument"]
 
+PROJECT_FILE = ".croze/config.toml"
 MAX_FILE = 1_000_000
 """Bytes; a larger configuration file is refused."""
 
@@ -26,19 +27,25 @@ _MODES = ("plan", "ask", "auto-edit", "full")
 _SANDBOXES = ("read-only", "workspace", "off")
 _ADDED = {("permissions", "allow"), ("permissions", "ask"), ("permissions", "deny")}
 _TIGHTENING = {("store", "storage_path"), ("permissions", "deny"), ("permissions", "ask")}
-_PROJECT_MAY = {"model", "models", "providers"}
+_PROJECT_MAY = {"model", "models", "providers", "groups"}
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """The settings as they hold. `sources` names each set key's source (keys at their default are
-    absent); `notices` are things to tell the user once."""
+    absent); `notices` are things to tell the user once; `trust` says what of the project may act."""
 
     settings: Settings
     paths: Paths
     project: Project
     sources: Mapping[str, Source] = field(default_factory=dict)
     notices: tuple[Finding, ...] = ()
+    once: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trust(self) -> Trust:
+        """What of the project may act; `once` is what may for this run only."""
+        return Trust(self.paths.trusted_file, self.project.root, self.once)
 
     @property
     def store_folder(self) -> Path:
@@ -69,18 +76,23 @@ def load(
     *,
     overrides: Mapping[str, object] | None = None,
     env: Mapping[str, str] | None = None,
+    trust: bool = False,
 ) -> Config:
-    """The configuration for work in `cwd`. `overrides` are the arguments, by dotted key.
+    """The configuration for work in `cwd`. `overrides` are the arguments, by dotted key; with `trust` the
+    project's files as they are now may act in this run.
 
     Raises `ConfigError` naming key, value, source and what is allowed.
     """
     env = os.environ if env is None else env
     paths = Paths.of(env)
     project = find_project(cwd)
+    once = _as_they_are(paths, project, env) if trust else {}
+    trusted = Trust(paths.trusted_file, project.root, once)
+    _ = trusted.kept  # one that can't be read is told here, whatever the project holds
     notices: list[Finding] = []
     layers = [
         _file_layer("user", paths.config_file),
-        _project_layer(paths, project, notices),
+        _project_layer(paths, trusted, project, notices),
         _env_layer(env),
         _argument_layer(overrides or {}),
     ]
@@ -89,7 +101,16 @@ def load(
     for layer in layers:
         if layer is not None:
             _merge(layer, values, sources, notices)
-    return Config(_build(values), paths, project, sources, tuple(notices))
+    return Config(_build(values), paths, project, sources, tuple(notices), once)
+
+
+def _as_they_are(paths: Paths, project: Project, env: Mapping[str, str]) -> dict[str, str]:
+    """The hashes of all files of the project that would act."""
+    from croze.app.acting import acting_files, places_in
+
+    trust = Trust(paths.trusted_file, project.root)
+    found = acting_files(places_in(paths, project.root, env), trust)
+    return {each.path: each.sha256 for each in found if not each.problem}
 
 
 def read_toml(path: Path) -> tuple[bytes, dict[str, Any]] | None:
@@ -132,6 +153,23 @@ def read_bytes(path: Path) -> bytes | None:
     return data
 
 
+def read_project_file(root: Path, name: str, most: int = MAX_FILE) -> bytes | None:
+    """As `read_bytes`, of a file that is really below the project's root: what a link brings in from
+    elsewhere is not the project's."""
+    if not os.path.lexists(root / name):
+        return None
+    from croze.workspace.files import Files  # only where there is a file
+    from croze.workspace.paths import PathError
+
+    try:
+        data = Files(root, kind="project").read(name, most)
+    except PathError as error:
+        raise _unreadable(root / name, error.message.rstrip(".")) from error
+    if not data.complete:
+        raise _unreadable(root / name, f"larger than {most} bytes")
+    return data.data
+
+
 def _unreadable(path: Path, reason: str) -> ConfigError:
     return ConfigError(
         f"{path} can't be read: {reason}",
@@ -147,25 +185,27 @@ def _file_layer(source: Source, path: Path) -> Layer | None:
     return None if found is None else Layer(source, str(path), flatten(found[1], str(path)))
 
 
-def _project_layer(paths: Paths, project: Project, notices: list[Finding]) -> Layer | None:
+def _project_layer(
+    paths: Paths, trust: Trust, project: Project, notices: list[Finding]
+) -> Layer | None:
     """The project's file where the user trusts exactly this content; else a notice, unread."""
     path = project.config_file
     if path == paths.config_file:
         return None
     try:
-        data = read_bytes(path)
+        data = read_project_file(project.root, PROJECT_FILE)
     except ConfigError as error:
         notices.append(Finding(level="warning", topic="trust", text=error.message, hint=error.hint))
         return None
     if data is None:
         return None
-    if not is_trusted(paths.trusted_file, project.root, {".croze/config.toml": data}):
+    if not trust.holds(PROJECT_FILE, data):
         notices.append(
             Finding(
                 level="warning",
                 topic="trust",
                 text=f"{path} is not trusted and was ignored",
-                hint=f"trusted projects are listed in {paths.trusted_file}",
+                hint="`croze trust` shows it and trusts it",
                 code="untrusted_config",
                 params={"path": str(path), "trusted": str(paths.trusted_file)},
             )

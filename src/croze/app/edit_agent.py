@@ -37,7 +37,7 @@ def edit_agent(config: Config, env: Mapping[str, str]) -> "PlanEdit":
             return await ask_aside(Record.of(live), model, "edit", system, question)
 
         try:
-            state = await edit_by_model(
+            state, _after = await edit_by_model(
                 path=path,
                 text=text,
                 instructions=instructions,
@@ -46,6 +46,8 @@ def edit_agent(config: Config, env: Mapping[str, str]) -> "PlanEdit":
                 ask=ask,
                 working_dir=str(live.workspace.root),
                 now=live.source.now,
+                record=live.append,
+                run_id=live.source.uuid(),
             )
         finally:
             if model is not live.model:

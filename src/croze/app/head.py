@@ -59,6 +59,8 @@ async def set_head(live: Live, store: Store, config: Config, recorded: HeadSet |
         and recorded.dialect == live.dialect.name
         and recorded.model.name == live.model.info.name
         and recorded.model.options == live.model.info.options
+        and recorded.agent.name == live.spec.name
+        and recorded.agent.tools == live.spec.tools
         and (recorded.agent.prompt == live.spec.prompt or not live.spec.prompt)
     )
     if same and recorded is not None:
@@ -77,6 +79,7 @@ def of_this_run(recorded: AgentSpec, asked: AgentSpec) -> AgentSpec:
     return msgspec.structs.replace(
         recorded,
         limits=asked.limits,
+        include_rules=asked.include_rules,
         policy=asked.policy,
         zone=asked.zone,
         low=asked.low,
@@ -116,9 +119,11 @@ def new_head(live: Live, config: Config) -> tuple[Head, list[Check]]:
         live.dialect,
         read_system(os.environ, shell=shell("")[0]),
         cache=config.paths.cache,
+        roster=None if live.team is None else live.team.roster,
+        servers=() if live.mcp is None else live.mcp.lines(),
     )
     schemas = {doc.name for doc in core} if live.dialect.name == "native" else set()
-    checks = check_start(live.model.info, core)
+    checks = check_start(live.model.info, core, talks=live.spec.tools == ())
     checks += check_head(head.system, [doc.name for doc in core], schemas=schemas)
     return head, checks
 

@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from croze.app.config import Config
-from croze.app.hooks_config import changed_file
+from croze.app.named import changed_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ def attach_hooks(live: "Live", config: Config, hooks: "Sequence[Hook]") -> None:
         hooks=tuple(hooks),
         plugins=tuple(load_hook_plugins(names)) if names else (),
         transcript=transcript.path,
-        changed=lambda hook: changed_file(hook, root),
+        changed=lambda hook: changed_file(hook.pinned, root),
     )
     live.hooks = runner
     live.run_calls = partial(run_calls, hooks=runner)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec import Struct
 
-from croze.app.config import Config, parse_toml, read_bytes
+from croze.app.config import Config, parse_toml, read_bytes, read_project_file
+from croze.app.named import named_files, words_of
 from croze.app.options import Finding
-from croze.app.trust import is_trusted
 from croze.types.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,15 +22,11 @@ PROJECT_FILE = ".croze/hooks.toml"
 CLAUDE_FILE = ".claude/settings.json"
 
 UNTRUSTED = "untrusted_config"
+UNTRUSTED_CODES = frozenset({"untrusted_inert", "untrusted_told", "untrusted_both"})
+"""Of the one line that tells of all of them."""
+_NAMED = 6
 
 Source = Literal["user", "project", "claude"]
-
-_ROOTS = tuple(
-    f"{name}/"
-    for agent in ("CROZE", "CLAUDE")
-    for name in (f"${agent}_PROJECT_DIR", f"${{{agent}_PROJECT_DIR}}")
-)
-"""How a command may call the project's folder."""
 
 
 class Hooks(Struct, frozen=True):
@@ -68,18 +64,33 @@ def _parsed(data: bytes, path: Path, source: Source, notices: list[Finding]) -> 
     return parse_hooks(parse_toml(data, path), path, source=source)
 
 
-def in_one_line(notices: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The notices, all that says that a file isn't trusted in one of them."""
+def in_one_line(notices: Sequence[Finding], root: Path) -> tuple[Finding, ...]:
+    """The notices, all that say that a file isn't trusted in one of them."""
     untrusted = [notice for notice in notices if notice.code == UNTRUSTED]
-    if len(untrusted) < 2:
+    if not untrusted:
         return tuple(notices)
-    paths = ", ".join(str(notice.params["path"]) for notice in untrusted)
-    whole = msgspec.structs.replace(
-        untrusted[0],
-        text=f"{paths} are not trusted and were ignored",
-        params={**untrusted[0].params, "path": paths},
+    inert = _shown([n for n in untrusted if not n.params.get("material")], root)
+    material = _shown([n for n in untrusted if n.params.get("material")], root)
+    told = [f"not trusted, so without effect: {inert}"] if inert else []
+    told += [f"not trusted, so material and no instructions: {material}"] if material else []
+    code = "untrusted_both" if len(told) == 2 else "untrusted_inert" if inert else "untrusted_told"
+    whole = Finding(
+        level="warning",
+        topic="trust",
+        text="; ".join(told),
+        hint="`croze trust` shows them and trusts them",
+        code=code,
+        params={"inert": inert, "material": material},
     )
     return (whole, *(notice for notice in notices if notice.code != UNTRUSTED))
+
+
+def _shown(notices: Sequence[Finding], root: Path) -> str:
+    """Their paths as the project has them, a few by name."""
+    paths = list(dict.fromkeys(str(notice.params["path"]) for notice in notices))
+    names = [path.removeprefix(f"{root}/") for path in paths]
+    more = f" (+{len(names) - _NAMED})" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _project_hooks(
@@ -87,73 +98,37 @@ def _project_hooks(
 ) -> "list[Hook]":
     """A file of the project, where the user trusts exactly this content and that of the files which its
     commands name."""
-    root, trusted = config.project.root, config.paths.trusted_file
+    root, trust = config.project.root, config.trust
     path = root / name
     try:
-        data = read_bytes(path)
+        data = read_project_file(root, name)
         if data is None:
             return []
-        if not is_trusted(trusted, root, {name: data}):
-            notices.append(_untrusted(path, trusted))
+        if not trust.holds(name, data):
+            notices.append(not_trusted(path, trust.listed))
             return []
     except ConfigError as error:
         notices.append(Finding(level="warning", topic="trust", text=error.message, hint=error.hint))
         return []
     kept = []
     for hook in _parsed(data, path, source, notices):
-        files = _named_files(hook.command, root)
-        strange = [
-            file for file, raw in files.items() if not is_trusted(trusted, root, {file: raw})
-        ]
-        notices += [_untrusted(root / file, trusted) for file in strange]
+        files = named_files(words_of(hook.command), root)
+        strange = [file for file, raw in files.items() if not trust.holds(file, raw)]
+        notices += [not_trusted(root / file, trust.listed) for file in strange]
         if not strange:
-            pinned = {file: sha256(raw).hexdigest() for file, raw in files.items()}
+            pinned = {file: sha256(raw or b"").hexdigest() for file, raw in files.items()}
             kept.append(msgspec.structs.replace(hook, pinned=pinned))
     return kept
 
 
-def _named_files(command: str, root: Path) -> dict[str, bytes]:
-    """The files of the project that stand as words in a command: they act with it."""
-    import shlex
-
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    found: dict[str, bytes] = {}
-    for word in words:
-        start = next((each for each in _ROOTS if word.startswith(each)), "")
-        try:
-            path = (root / word.removeprefix(start)).resolve()
-            name = path.relative_to(root).as_posix()
-            data = read_bytes(path) if path.is_file() else None
-        except ConfigError:  # too large to be looked at each time: nobody can trust it
-            data = b""
-        except (ValueError, OSError):  # outside of the project, or no path at all
-            continue
-        if data is not None:
-            found[name] = data
-    return found
-
-
-def changed_file(hook: "Hook", root: Path) -> str:
-    """The file of the project that is no longer what was trusted; empty where all are."""
-    for name, digest in hook.pinned.items():
-        try:
-            data = read_bytes(root / name)
-        except ConfigError:
-            return name
-        if data is None or sha256(data).hexdigest() != digest:
-            return name
-    return ""
-
-
-def _untrusted(path: Path, trusted: Path) -> Finding:
+def not_trusted(path: Path, trusted: Path, *, material: bool = False) -> Finding:
+    """What is told of something of the project that the user's list doesn't have; `material`: its text is
+    told to the model all the same."""
     return Finding(
         level="warning",
         topic="trust",
         text=f"{path} is not trusted and was ignored",
-        hint=f"trusted projects are listed in {trusted}",
+        hint="`croze trust` shows it and trusts it",
         code=UNTRUSTED,
-        params={"path": str(path), "trusted": str(trusted)},
+        params={"path": str(path), "trusted": str(trusted), "material": material},
     )

@@ -114,13 +114,16 @@ def _is_empty(folder: Path) -> bool:
 
 
 def _common_dir(pointer: Path) -> Path | None:
-    """The common directory behind a work tree's `.git` file, None where it leads nowhere."""
+    """The common directory behind a work tree's `.git` file. None where it leads nowhere, or to a
+    repository that doesn't know of this work tree: then a stranger's folder would be taken for it."""
     line = _first_line(pointer)
     if not line.startswith("gitdir:"):
         return None
     git_dir = Path(os.path.realpath(pointer.parent / line.removeprefix("gitdir:").strip()))
-    common = _first_line(git_dir / "commondir")
-    found = Path(os.path.realpath(git_dir / common)) if common else git_dir
+    common, back = _first_line(git_dir / "commondir"), _first_line(git_dir / "gitdir")
+    if not common or os.path.realpath(git_dir / back) != os.path.realpath(pointer):
+        return None
+    found = Path(os.path.realpath(git_dir / common))
     return found if found.is_dir() else None
 
 

@@ -9,7 +9,13 @@ from croze.agent.bus import Bus
 from croze.agent.live import Live
 from croze.agent.recorded import Diverged, RecordedLog, RecordedSource
 from croze.agent.recorded_model import RecordedDialect, RecordedModel
-from croze.agent.replay import RecordedCalls, RecordedHooks, recorded_gather, requests
+from croze.agent.replay import (
+    RecordedCalls,
+    RecordedHooks,
+    recorded_gather,
+    recorded_workflow,
+    requests,
+)
 from croze.agent.replay import replay as run_again
 from croze.agent.session import Session
 from croze.app.config import Config
@@ -76,6 +82,8 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
     )
     live.run_calls = RecordedCalls(live, log)
     live.hooks = RecordedHooks(live, log)
+    if first.agent.workflow:
+        live.workflow = recorded_workflow(log)
 
     async def summarisers(live: Live) -> AsyncGenerator[Model, None]:
         """The models that the record asked, each as long as it says that another was asked."""

@@ -119,6 +119,27 @@ class WorkspaceSettings(Struct, frozen=True):
     tree_characters: Annotated[int, Meta(ge=5_000, le=20_000)] | None = None
 
 
+class TeamSettings(Struct, frozen=True):
+    """Sub-agents: how many work at a time, how deep they call others; how often the orchestrator plans
+    again in a turn because a task failed."""
+
+    parallel: Annotated[int, Meta(ge=1, le=100)] = 4
+    depth: Annotated[int, Meta(ge=0, le=10)] = 2
+    replans: Annotated[int, Meta(ge=0, le=20)] = 2
+
+
+class KnowledgeSettings(Struct, frozen=True):
+    """`active_context`: whether notes on folders are told (read), written after tasks (write), or both.
+    `library_tokens` is how much of added libraries' documentation is told at a session's opening,
+    `library_repository` where that documentation is fetched from."""
+
+    active_context: Literal["off", "read", "write", "on"] = "off"
+    library_tokens: Annotated[int, Meta(ge=0, le=1_000_000)] = 8_000
+    library_repository: Annotated[str, Meta(min_length=1, max_length=1_000)] = (
+        "https://github.com/allwefantasy/llm_friendly_packages"
+    )
+
+
 class UiSettings(Struct, frozen=True):
     """How croze talks to people. `auto` follows the locale and the terminal."""
 
@@ -158,6 +179,16 @@ class ProviderSettings(Struct, frozen=True):
     wire: Literal["openai", "anthropic"] | None = None
 
 
+class GroupSettings(Struct, frozen=True):
+    """A group of agents that can be spoken to together, named by its table. `max_messages` and `max_cost`
+    (US dollars) end each of its talks."""
+
+    members: Names = ()
+    description: Annotated[str, Meta(max_length=500)] = ""
+    max_messages: Annotated[int, Meta(ge=2, le=10_000)] = 100
+    max_cost: Positive | None = None
+
+
 class Settings(Struct, frozen=True):
     model: ModelSettings = ModelSettings()
     store: StoreSettings = StoreSettings()
@@ -165,10 +196,13 @@ class Settings(Struct, frozen=True):
     limits: LimitSettings = LimitSettings()
     context: ContextSettings = ContextSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
+    teams: TeamSettings = TeamSettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     ui: UiSettings = UiSettings()
     plugins: PluginSettings = PluginSettings()
     models: dict[str, ModelOverride] = field(default_factory=dict)
     providers: dict[str, ProviderSettings] = field(default_factory=dict)
+    groups: dict[str, GroupSettings] = field(default_factory=dict)
 
 
 SECTIONS: dict[str, type[Struct]] = {
@@ -178,10 +212,16 @@ SECTIONS: dict[str, type[Struct]] = {
     "limits": LimitSettings,
     "context": ContextSettings,
     "workspace": WorkspaceSettings,
+    "teams": TeamSettings,
+    "knowledge": KnowledgeSettings,
     "ui": UiSettings,
     "plugins": PluginSettings,
 }
-TABLES: dict[str, type[Struct]] = {"models": ModelOverride, "providers": ProviderSettings}
+TABLES: dict[str, type[Struct]] = {
+    "models": ModelOverride,
+    "providers": ProviderSettings,
+    "groups": GroupSettings,
+}
 """Sections with one table for each name, such as [models."openai:gpt-5.1"]."""
 
 _TRUE = {"true", "1", "yes", "on"}

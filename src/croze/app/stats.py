@@ -4,18 +4,22 @@ A fork's events that were taken over are counted in the session that they come f
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from croze.agent.child import INHERITED
+from croze.types.errors import ConversationNotFound
 from croze.types.event import (
     Body,
+    ChildOpened,
     Compacted,
     Event,
     FactAdded,
     ModelCalled,
     ModelSaid,
+    Notice,
     SessionOpened,
     ToolReturned,
 )
@@ -173,7 +177,7 @@ class StatsFold(Struct):
         if body.key == _TREE and body.data:
             if self.tree is None or _made(self.tree) <= _made(body):
                 self.tree = body
-            self.scans += not body.data.get("shared")
+            self.scans += not (body.data.get("shared") or body.data.get(INHERITED))
             return [] if body.data.get("error") or not body.reply else ["."]
         return [str(path) for path in body.data.get("folders", ())] if body.key == _VISITED else []
 
@@ -307,3 +311,55 @@ async def project_stats(app: "App", session: str | None = None, *, children: boo
         if len(summaries) < page:
             return found.stats()
         offset += page
+
+
+SHARED = "cache_shared"
+
+
+async def run_stats(
+    events: Sequence[Event], read: Callable[[str], Awaitable[Sequence[Event]]]
+) -> Stats:
+    """Statistics of a session together with its sub-agents, theirs too; `read` gives a session's log."""
+    found = StatsFold()
+    waiting, known = [events], set()
+    while waiting:
+        log = waiting.pop()
+        found.take(log)
+        for child in dict.fromkeys(e.body.child for e in log if isinstance(e.body, ChildOpened)):
+            if child not in known:
+                known.add(child)
+                try:
+                    waiting.append(await read(child))
+                except ConversationNotFound:
+                    continue
+    return found.stats()
+
+
+async def run_account(
+    events: Sequence[Event], read: Callable[[str], Awaitable[Sequence[Event]]]
+) -> Notice | None:
+    """What the agents of a run have shared, for the user, with the numbers as data; None where there is
+    nothing to tell (S0)."""
+    found = await run_stats(events, read)
+    tree, cache = found.tree, found.cache
+    asked = cache.hits + cache.misses
+    if tree is None and not asked:
+        return None
+    share = round(100 * cache.hits / asked) if asked else 0
+    params = {
+        "agents": found.sessions,
+        "scans": cache.scans,
+        "size": 0 if tree is None else tree.size,
+        "depth": 0 if tree is None else tree.max_depth,
+        "hits": cache.hits,
+        "misses": cache.misses,
+        "asked": asked,
+        "share": share,
+        "calls": cache.saved_calls,
+        "tokens": cache.saved_tokens,
+    }
+    text = (
+        "Shared by {agents} agents: a tree of {size} characters (depth {depth}, scans: {scans}); "
+        "{hits} of {asked} looks from the cache ({share} %); about {calls} calls and {tokens} tokens saved."
+    ).format(**params)
+    return Notice(level="info", code=SHARED, text=text, params=params)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from croze.context.law import LAW
+from croze.context.law import LAW, RULES
 from croze.context.ledger import Entry
 from croze.context.policies import COLD_SHARE, Decision, State, has_grown, high_of, is_cold, is_due
 from croze.context.rank import SMALL, Candidate, called, candidates
@@ -240,13 +240,14 @@ class Draft:
         self.weigh(entry, 0)
 
     def drop_outdated(self) -> None:
-        """The law as it was goes where a newer one stands; the newest never does."""
-        newer = False
+        """Law and rules as they were go where newer ones stand; the newest never do."""
+        newer: set[str] = set()
         for entry in reversed(self.state.ledger.entries):
-            if entry.key == LAW and entry.pinned and self.cost(entry):
-                if newer and self.cost(entry) >= SMALL:
+            law = entry.key == LAW or entry.key.startswith(f"{RULES}:")
+            if law and entry.pinned and self.cost(entry):
+                if entry.key in newer and self.cost(entry) >= SMALL:
                     self.hide(entry)
-                newer = True
+                newer.add(entry.key)
 
     def clear(self, ranked: list[Candidate], low: int) -> None:
         """Stubs for results in their order until the context is down at `low`."""

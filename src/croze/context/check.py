@@ -22,13 +22,15 @@ USAGE_SLACK = 1_000
 """An estimate is reported that is off by this factor and by more than so many tokens."""
 
 
-def check_start(model: ModelInfo, tools: Sequence[ToolDoc]) -> list[Check]:
-    """Whether a session can begin at all: a model with a usable window, and a tool. That a model is
-    unknown is told by `croze.llm.advice`."""
+def check_start(
+    model: ModelInfo, tools: Sequence[ToolDoc], *, talks: bool = False
+) -> list[Check]:
+    """Whether a session can begin at all: a model with a usable window, and a tool, but for an agent that
+    only `talks`. That a model is unknown is told by `croze.llm.advice`."""
     found: list[Check] = []
     if not model.model:
         found.append(_error("no_model", "No model is chosen: set one with --model provider:model."))
-    if not tools:
+    if not tools and not talks:
         found.append(_error("no_tools", "The agent has no tool: name some in its tools list."))
     if model.window <= 0:
         text = f"The window of {model.name} is {model.window} tokens: set its real one."

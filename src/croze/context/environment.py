@@ -87,26 +87,31 @@ def environment_facts(
 ) -> str:
     """The facts of the first message: date, project, user, git state, toolchains; some 100 tokens.
 
-    `paths` says whether absolute paths may be shown. Whether the git tree is dirty is left out: that
+    `paths` says whether absolute paths may be shown; else `root` is a task workspace, which knows nothing
+    of what it lies in. Whether the git tree is dirty is left out: that
     takes a process, and an untrusted repository's configuration may make git run programs.
     """
     today = datetime.fromtimestamp(source.now() / 1e6, tz=UTC).astimezone().date()
-    where = f", at {_line(str(root))}" if paths else ""
-    lines = [f"Date: {today.isoformat()}", f"Project: {_line(root.name or str(root))}{where}"]
+    where = f"Project: {_line(root.name or str(root))}, at {_line(str(root))}"
+    where = (
+        where if paths else "Workspace: a folder apart from any project; paths are relative to it"
+    )
+    lines = [f"Date: {today.isoformat()}", where]
     user = env.get("USER") or env.get("LOGNAME")
     if paths:
         who = [_line(user)] if user else []
         home = env.get("HOME")
         who += [f"home {_line(home)}"] if home else []
         lines += [f"User: {', '.join(who)}"] if who else []
-    lines.append(f"Git: {_git_state(root) or 'not a repository'}")
+    lines.append(f"Git: {_git_state(root, outer=paths) or 'not a repository'}")
     lines += [f"Toolchain: {toolchain}" for toolchain in _toolchains(root, env.get("PATH", ""))]
     return "\n".join(("<environment>", *lines, "</environment>"))
 
 
-def _git_state(root: Path) -> str:
-    """Branch, commit and operation under way, from git's own files; empty outside a repository."""
-    git = _git_folder(root)
+def _git_state(root: Path, *, outer: bool) -> str:
+    """Branch, commit and operation under way, from git's own files; empty outside a repository. `outer`:
+    the repository may lie further up."""
+    git = _git_folder(root, outer=outer)
     if git is None:
         return ""
     head = _read_small(f"{git}/HEAD").strip()
@@ -128,8 +133,8 @@ def _git_state(root: Path) -> str:
     return state
 
 
-def _git_folder(root: Path) -> str | None:
-    for folder in (root, *root.parents):
+def _git_folder(root: Path, *, outer: bool) -> str | None:
+    for folder in (root, *root.parents) if outer else (root,):
         path = f"{folder}/.git"
         try:
             mode = os.stat(path).st_mode

@@ -7,17 +7,22 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from croze.context.active_facts import Notes, gather_active_context
 from croze.context.clock_facts import gather_clock
 from croze.context.environment import environment_facts
 from croze.context.law import LawFiles, gather_law
+from croze.context.library_facts import LibraryDocs, gather_libraries
+from croze.context.rules_facts import Rules, gather_rules
+from croze.context.skills_facts import SkillsSource, gather_skills
 from croze.context.task_facts import gather_tasks
+from croze.context.tools_facts import ToolsSource, gather_tools
 from croze.context.tree_facts import TreeSource, gather_tree
+from croze.context.visited_facts import gather_visited
 from croze.text.tokens import estimate
 from croze.types.event import (
     Compacted,
     Event,
     FactAdded,
-    HeadSet,
     Notice,
     TodoItem,
     TodoSet,
@@ -38,7 +43,9 @@ class GatherState(Struct, frozen=True, kw_only=True):
     `seen` holds the latest fact of each key. `since` is the index in `events` up to which the previous
     gathering has looked, so that a gathering costs what is new; 0 after opening a session. `budget` is
     what a request may hold, in tokens; `law` remembers the law's files from one gathering to the next,
-    `tree` is where the project's tree comes from.
+    `tree` is where the project's tree comes from; `rules` says whether the agent gets law and rules,
+    `rule_set` remembers these, `notes` those on folders, where they are wanted; `libraries` is where
+    documentation of libraries comes from.
     """
 
     root: Path
@@ -48,7 +55,13 @@ class GatherState(Struct, frozen=True, kw_only=True):
     since: int = 0
     budget: int = sys.maxsize
     law: LawFiles | None = None
+    rules: bool = True
+    rule_set: Rules | None = None
+    notes: Notes | None = None
+    external_tools: ToolsSource | None = None
+    skills: SkillsSource | None = None
     tree: TreeSource | None = None
+    libraries: LibraryDocs | None = None
 
 
 News = FactAdded | Notice
@@ -62,8 +75,7 @@ async def gather_environment(state: GatherState) -> Sequence[FactAdded]:
     """Date, project, git state and toolchains: once, in the session's first message."""
     if ENVIRONMENT in state.seen:
         return ()
-    heads = [event.body for event in state.events if isinstance(event.body, HeadSet)]
-    isolated = bool(heads) and heads[-1].agent.isolation == "task"
+    isolated = state.tree is not None and state.tree.workspace.kind == "task"
     text = environment_facts(state.root, state.source, env=os.environ, paths=not isolated)
     fact = FactAdded(
         key=ENVIRONMENT,
@@ -125,7 +137,8 @@ def recap(items: Sequence[TodoItem], *, told_before: bool) -> str:
 
 
 GATHERERS: tuple[Gatherer, ...] = (
-    gather_law, gather_tree, gather_environment, gather_todo, gather_tasks, gather_clock,
+    gather_law, gather_libraries, gather_tools, gather_skills, gather_rules, gather_tree, gather_visited,
+    gather_environment, gather_active_context, gather_todo, gather_tasks, gather_clock,
 )  # fmt: skip
 """In the order in which their facts are appended."""
 

@@ -10,11 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from croze.context.environment import SystemInfo
+from croze.context.roster import team_inputs
 from croze.context.sections import PARTS, HeadInputs, assemble
 from croze.dialect.base import Dialect
 from croze.text.tokens import estimate
 from croze.types.agent import AgentSpec
 from croze.types.context import Section
+from croze.types.team import Roster
 from croze.types.tool import ToolDoc
 
 KEPT = 64
@@ -71,19 +73,30 @@ def build_head(
     system: SystemInfo,
     *,
     cache: Path | None,
+    roster: Roster | None = None,
+    servers: Sequence[str] = (),
 ) -> Head:
-    """The head for an agent with these tools. The same arguments give the same bytes.
+    """The head for an agent with these tools, which can call those of the `roster`. `servers` are the
+    lines of the MCP servers. The same arguments
+    give the same bytes.
 
     Rendered parts are kept in `heads/` of the folder `cache` under the hash of everything they are rendered from
     (templates included), so that the next start needs no template engine. A damaged or missing file is
     made anew, a folder that can't be written is done without.
     """
+    tools = frozenset(doc.name for doc in (*core, *others))
+    team = None
+    if roster is not None:
+        known = frozenset(doc.name for doc in core)
+        team = team_inputs(roster, spec, tools=tools, core=known, dialect=dialect)
     inputs = HeadInputs(
         role=spec.prompt,
         advertised=dialect.advertise(core, others),
-        tools=frozenset(doc.name for doc in (*core, *others)),
+        tools=tools,
         system=system,
         demand_completion=spec.demand_completion,
+        team=team,
+        servers=tuple(servers),
     )
     text, sections = assemble(_render(inputs, cache))
     if dialect.name == "native":

@@ -15,7 +15,7 @@ TARGET = 0.8
 EXTRAS = ("examples", "active_context")
 """Keys of facts that only help: they go first."""
 KEPT = (LAW, RULES)
-"""Keys of facts that stay to the last."""
+"""Keys of facts that stay to the last, or what they begin with."""
 _RATIO = 3.0
 """Characters a token by which a piece is cut: low, so that it fits."""
 
@@ -73,7 +73,7 @@ def _bare(state: State, target: int) -> Draft:
     draft.summarise(1, [], hot=0)
     draft.cut_arguments(ledger.entries[-1].seq + 1, target)
     users = [e for e in ledger.entries if e.kind == "user" and draft.cost(e)]
-    others = [e for e in ledger.entries if e.pinned and e.key not in KEPT and draft.cost(e)]
+    others = [e for e in ledger.entries if e.pinned and e.key.partition(":")[0] not in KEPT and draft.cost(e)]
     for entry in (*users[:-1], *others):
         if draft.tokens <= target:
             return draft

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from croze.context.prompt import Variables, prompt
+from croze.context.roster import TeamInputs
 from croze.text.tokens import estimate
 from croze.types.context import Section
 
@@ -23,13 +25,16 @@ _DEDICATED = ("read_file", "search_files", "find_files", "list_files", "replace_
 class HeadInputs(Struct, frozen=True, kw_only=True):
     """All that the System layer depends on. `role` is the agent's own prompt, empty for the default;
     `advertised` the protocol's text on tools; `tools` the names of all tools that the agent has;
-    `demand_completion` as in `AgentSpec`."""
+    `demand_completion` as in `AgentSpec`; `team` whom it can call, None for nobody; `servers` a line for each MCP
+    server."""
 
     role: str
     advertised: str
     tools: frozenset[str]
     system: "SystemInfo"
     demand_completion: bool
+    team: TeamInputs | None = None
+    servers: tuple[str, ...] = ()
 
 
 @prompt("role.md.j2")
@@ -41,9 +46,22 @@ def role(inputs: HeadInputs) -> Variables:
 def tool_use(inputs: HeadInputs) -> Variables:
     return {
         "advertised": inputs.advertised.strip(),
+        "any": bool(inputs.tools),
         "dedicated": [name for name in _DEDICATED if name in inputs.tools],
         "runs": "execute_command" in inputs.tools,
     }
+
+
+@prompt("mcp_servers.md.j2")
+def mcp_servers(inputs: HeadInputs) -> Variables:
+    return {"servers": inputs.servers}
+
+
+@prompt("agents.md.j2")
+def agents(inputs: HeadInputs) -> Variables:
+    if inputs.team is None:
+        return {"agents": (), "also": ""}
+    return msgspec.structs.asdict(inputs.team)
 
 
 @prompt("capabilities.md.j2")
@@ -110,6 +128,8 @@ class Part(Struct, frozen=True):
 PARTS: tuple[Part, ...] = (
     Part("role", "who the agent is", role),
     Part("tool_use", "how tools are called and which there are", tool_use),
+    Part("mcp_servers", "which MCP servers there are", mcp_servers),
+    Part("agents", "which agents and groups it can call", agents),
     Part("capabilities", "what the agent can do", capabilities),
     Part("rules", "the rules of conduct and their authority", rules),
     Part("system_information", "the machine that commands run on", system_information),

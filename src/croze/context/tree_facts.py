@@ -23,7 +23,7 @@ from croze.types.event import (
     ToolReturned,
     Undone,
 )
-from croze.workspace.cache import HOT, RunCache, Visited, iso, metadata_of
+from croze.workspace.cache import HOT, RunCache, iso, metadata_of
 from croze.workspace.tree import Tree, TreeOptions
 from croze.workspace.workspace import Workspace
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from croze.context.gather import GatherState
 
 TREE = "tree"
-VISITED = "visited"
 READ = "read:"
 
 _INTRO = (
@@ -46,11 +45,6 @@ _USE = (
 _REPLY = "I will look at this tree first and list folders only where it does not answer."
 _EMPTY = "The project's folder holds no files yet."
 _FAILED = "The project could not be scanned ({reason}). List folders on demand."
-_VISITED = (
-    "Folders that other agents of this run have listed, as they are now. There is no need to list them "
-    "again."
-)
-_VISITED_REPLY = "I will use these listings."
 
 
 class TreeSource(Struct, frozen=True, kw_only=True):
@@ -63,20 +57,15 @@ class TreeSource(Struct, frozen=True, kw_only=True):
 
 
 async def gather_tree(state: "GatherState") -> Sequence[FactAdded]:
-    """The tree, and in a run that has begun the folders listed so far; nothing in a task workspace."""
+    """The tree; nothing in a task workspace."""
     source = state.tree
     if source is None or source.options is None or source.workspace.kind == "task":
         return ()
     if TREE not in state.seen:
-        if not _is_opening(state):
+        if not is_opening(state):
             return ()
-        tree, scanned, visited = await asyncio.to_thread(
-            _opening, source, source.options, _hot(state)
-        )
-        facts = [tree_fact(tree, state.source.uuid(), shared=not scanned)]
-        if visited:
-            facts.append(visited_fact(visited, state.source.uuid(), source.options.characters))
-        return facts
+        tree, scanned = await asyncio.to_thread(_opening, source, source.options, _hot(state))
+        return (tree_fact(tree, state.source.uuid(), shared=not scanned),)
     if not state.since and (hot := _hot(state)):
         await asyncio.to_thread(source.cache.preload, source.workspace.files, hot)
     standing = _overtaken(state)
@@ -120,48 +109,19 @@ def tree_fact(
     )
 
 
-def visited_fact(visited: Sequence[Visited], message_id: str, room: int) -> FactAdded:
-    """What the model is told of folders that others have listed, in at most `room` characters."""
-    rows, left_out = [], 0
-    for each in visited:
-        row = f"{each.path}/: {', '.join(each.items) or '(empty)'}"
-        if len(row) > room:
-            left_out += 1
-            continue
-        room -= len(row) + 1
-        rows.append(row)
-    if left_out:
-        rows.append(f"… {left_out} more folders")
-    body = redact("\n".join(rows))[0]
-    text = "\n".join(("<visited_folders>", _VISITED, "", body, "</visited_folders>"))
-    return FactAdded(
-        key=VISITED,
-        message_id=message_id,
-        text=text,
-        reason="the folders that other agents of the run have listed",
-        origin="workspace",
-        reply=_VISITED_REPLY,
-        tokens=estimate(text) + estimate(_VISITED_REPLY),
-        data={"folders": [each.path for each in visited]},
-    )
-
-
 def digest_of(tree: Tree) -> str:
     """Tells one tree from another, by what is drawn of them."""
     return sha256(tree.text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def _opening(
-    source: TreeSource, options: TreeOptions, hot: Sequence[str]
-) -> tuple[Tree, bool, list[Visited]]:
+def _opening(source: TreeSource, options: TreeOptions, hot: Sequence[str]) -> tuple[Tree, bool]:
     files = source.workspace.files
     tree, scanned = source.cache.tree(files, options)
     source.cache.preload(files, [*hot, *source.cache.hot()])
-    visited = [v for v in source.cache.visited(files) if tree.whole.get(v.path) != v.items]
-    return tree, scanned, visited
+    return tree, scanned
 
 
-def _is_opening(state: "GatherState") -> bool:
+def is_opening(state: "GatherState") -> bool:
     """Whether nothing has been sent yet of what is left of the conversation."""
     if state.since and not any(isinstance(e.body, Undone) for e in state.events[state.since :]):
         return False

@@ -1,6 +1,7 @@
 """Sessions in files: one JSON file a conversation, a folder of them, and events as JSON lines."""
 
 import base64
+import contextlib
 import os
 import typing
 from collections.abc import Iterator
@@ -12,14 +13,19 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from croze.store import blobs
+from croze.store import blobs, summaries
 from croze.store.compose import Draft, body_of
 from croze.store.conversations import Conversations
 from croze.store.files import storage_error
 from croze.store.rows import StoredEvent
 from croze.store.store import Store
 from croze.types.conversation import Content, Conversation, ConversationMessage, LlmMetadata
-from croze.types.errors import ConversationNotFound, CrozeError, StoreError
+from croze.types.errors import (
+    ConversationExists,
+    ConversationNotFound,
+    CrozeError,
+    StoreError,
+)
 from croze.types.event import (
     Annotated,
     Body,
@@ -32,6 +38,8 @@ from croze.types.event import (
 CURRENT_NAME = "current_conversations.json"
 LINES_FORMAT = "croze-events"
 LINES_VERSION = 1
+FAMILY_VERSION = 2
+"""With sub-agents' sessions after the first one."""
 LAST_MOMENT = 253_402_300_799_999_999
 """The end of the year 9999 in microseconds: the last time that can be written out."""
 
@@ -251,25 +259,31 @@ async def import_folder(store: Store, folder: Path) -> Imported:
 
 
 async def export_events(store: Store, session: str, path: Path) -> int:
-    """Write a session's events as JSON lines, with the blobs that they mention; gives their number.
+    """Write a session's events as JSON lines, with the blobs that they mention, and after it its
+    sub-agents' sessions in the same way; gives the number of its own events.
 
-    Bodies are copied byte for byte, so an import has the same log.
+    Bodies are copied byte for byte, so an import has the same logs.
     """
     session = await store.resolve(session)
-    stored = await store.read_stored(session)
-    hashes: set[bytes] = set()
-    for event in stored:
-        hashes |= blobs.mentioned(event.raw)
-    lines: list[Struct] = [_Header(format=LINES_FORMAT, version=LINES_VERSION, session=session)]
-    for digest in sorted(hashes):
-        try:
-            data = await store.blob(digest.hex())
-        except StoreError:
-            continue
-        lines.append(_Blob(hash=digest.hex(), data=base64.b64encode(data).decode()))
-    lines += map(_line, stored)
-    _write(path, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-    return len(stored)
+    below = await store.database.aside(lambda each: summaries.descendants(each, session))
+    version = FAMILY_VERSION if below else LINES_VERSION
+    family: list[list[Struct]] = []
+    for member in (session, *(child for child, _ in below)):
+        stored = await store.read_stored(member)
+        hashes: set[bytes] = set()
+        for event in stored:
+            hashes |= blobs.mentioned(event.raw)
+        lines: list[Struct] = [_Header(format=LINES_FORMAT, version=version, session=member)]
+        for digest in sorted(hashes):
+            try:
+                data = await store.blob(digest.hex())
+            except StoreError:
+                continue
+            lines.append(_Blob(hash=digest.hex(), data=base64.b64encode(data).decode()))
+        family.append([*lines, *map(_line, stored)])
+    rows = (msgspec.json.encode(line) + b"\n" for lines in family for line in lines)
+    _write(path, b"".join(rows))
+    return sum(isinstance(line, _Line) for line in family[0])
 
 
 def _line(event: StoredEvent) -> _Line:
@@ -287,27 +301,37 @@ def _line(event: StoredEvent) -> _Line:
 
 
 async def import_events(store: Store, path: Path, *, new_id: bool = False) -> str:
-    """A session from its JSON lines; gives its id. Raises `ConversationExists`, `StoreError`."""
-    header: _Header | None = None
-    stored: list[StoredEvent] = []
+    """A session from its JSON lines, with its sub-agents'; gives its id. Of these, one that is there
+    already stays as it is. With `new_id` they stay out: their records name the id that it had. Raises
+    `ConversationExists`, `StoreError`."""
+    family: list[tuple[str, list[StoredEvent]]] = []
     for number, line in _lines(path):
         match line:
             case _Header():
-                header = line
-                if line.format != LINES_FORMAT or line.version > LINES_VERSION:
+                if line.format != LINES_FORMAT or line.version > FAMILY_VERSION:
                     raise _no_file(path, f"format {line.format} {line.version} is not known")
+                family.append((line.session, []))
             case _Blob():
                 await store.put_blob(base64.b64decode(line.data))
             case _Line():
+                if not family:
+                    break
+                stored = family[-1][1]
                 if line.seq != len(stored) + 1:
                     problem = f"line {number}: event {len(stored) + 1} is missing"
                     raise _no_file(path, problem)
                 raw = base64.b64decode(line.raw) if line.raw else bytes(line.body)
                 stored.append(StoredEvent(line.seq, line.at, line.type, line.v, raw))
-    if header is None or not stored or stored[0].type != SessionOpened.__name__:
+    if not family or any(
+        not stored or stored[0].type != SessionOpened.__name__ for _, stored in family
+    ):
         raise _no_file(path, "it does not begin with a session's first event")
-    session = store.source.uuid() if new_id else header.session
-    with closing(await store.create_from(stored, session=session)):
+    (named, own), *below = family
+    session = store.source.uuid() if new_id else named
+    with closing(await store.create_from(own, session=session)):
+        for child, stored in () if new_id else below:
+            with contextlib.suppress(ConversationExists):
+                (await store.create_from(stored, session=child)).close()
         await store.database.sync()
     return session
 

@@ -5,6 +5,7 @@ Three nodes: read the target, analyse and plan, apply. The model never writes th
 a plan that must fit the file and hold every line of the sketch.
 """
 
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -13,8 +14,8 @@ import msgspec
 from croze.edit.plan import apply
 from croze.edit.ranges import LineRange, RangeEdit, plan_ranges
 from croze.edit.values import Refusal
-from croze.teams.flow import DONE, BatchNode, Flow, Node
-from croze.teams.state import EditOperation, FlowState, HistoryEntry
+from croze.teams.flow import DECIDE_NEXT, BatchNode, Flow, Node, Record
+from croze.teams.state import EditOperation, FlowState, HistoryEntry, stamp
 from croze.types.errors import CrozeError
 
 Ask = Callable[[str, str], Awaitable[str]]
@@ -43,7 +44,7 @@ class EditAgentError(CrozeError):
 
 
 class ReadTarget(Node[FlowState, str, str]):
-    """Takes the file's text into the history."""
+    """Notes in the history which text the plan is made for: its hash, since the journal has the text."""
 
     def __init__(self, path: str, text: str, now: Callable[[], int]) -> None:
         self._path = path
@@ -62,8 +63,15 @@ class ReadTarget(Node[FlowState, str, str]):
         return self._text
 
     async def post(self, shared: FlowState, prepared: str, result: str) -> str:
+        seen = {
+            "success": True,
+            "characters": len(result),
+            "sha256": hashlib.sha256(result.encode("utf-8", "surrogatepass")).hexdigest(),
+        }
         shared.history.append(
-            HistoryEntry("read_file", "to plan the edit", {"path": prepared}, result, self._now())
+            HistoryEntry(
+                "read_file", "to plan the edit", {"path": prepared}, seen, stamp(self._now())
+            )
         )
         return ANALYZE
 
@@ -126,11 +134,12 @@ class AnalyzeAndPlan(Node[FlowState, str, tuple[EditOperation, ...]]):
 
 
 class ApplyChanges(BatchNode[FlowState, EditOperation, EditOperation]):
-    """Applies the plan to the text, from the last line to the first."""
+    """Applies the plan to the text, from the last line to the first; `after` is what comes out."""
 
     def __init__(self, text: str, now: Callable[[], int]) -> None:
         self._text = text
         self._now = now
+        self.after = text
 
     async def prep(self, shared: FlowState) -> Sequence[EditOperation]:
         return sorted(shared.edit_operations, key=lambda op: op.start_line, reverse=True)
@@ -147,18 +156,19 @@ class ApplyChanges(BatchNode[FlowState, EditOperation, EditOperation]):
         planned = plan_ranges(self._text, as_ranges(result))
         if isinstance(planned, Refusal):
             raise EditAgentError(planned.message)
-        shared.response = apply(planned)
+        self.after = apply(planned)
+        shared.response = f"{len(result)} edits were planned."
         shared.history.append(
             HistoryEntry(
                 "replace_lines",
                 "the planned edits",
                 {"edits": msgspec.to_builtins(result)},
                 {"success": True},
-                self._now(),
+                stamp(self._now()),
             )
         )
         shared.edit_operations = ()
-        return DONE
+        return DECIDE_NEXT
 
 
 async def edit_by_model(
@@ -171,14 +181,24 @@ async def edit_by_model(
     ask: Ask,
     working_dir: str,
     now: Callable[[], int],
-) -> FlowState:
-    """Run the flow; `response` of the state is the file's new text. Raises EditAgentError where no plan
-    fits, and ModelError where the model can't be reached. Line ends of `text` are LF."""
+    record: Record | None = None,
+    run_id: str = "",
+) -> tuple[FlowState, str]:
+    """Run the flow; gives its state and the file's new text. Raises EditAgentError where no plan fits,
+    and ModelError where the model can't be reached. Line ends of `text` are LF."""
     read = ReadTarget(path, text, now)
     analyze = AnalyzeAndPlan(text, code_edit, is_marker, ask)
     change = ApplyChanges(text, now)
-    flow = Flow(read, {(read, ANALYZE): analyze, (analyze, APPLY): change})
-    return await flow.run(FlowState(user_query=instructions, working_dir=working_dir))
+    flow = Flow(
+        read,
+        {(read, ANALYZE): analyze, (analyze, APPLY): change},
+        name="edit_agent",
+        ends=(DECIDE_NEXT,),
+        record=record,
+        run_id=run_id,
+    )
+    state = await flow.run(FlowState(user_query=instructions, working_dir=working_dir))
+    return state, change.after
 
 
 def parse_operations(answer: str) -> tuple[EditOperation, ...] | str:

@@ -1,20 +1,20 @@
 """The state that a flow's nodes share, in the shape that programs know (S3)."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
 
 class HistoryEntry(Struct, frozen=True):
-    """One thing that was done: which tool, why, with what, with what result; `timestamp` is
-    microseconds since the epoch, UTC."""
+    """One thing that was done: which tool, why, with what, with what result, and when (`stamp`)."""
 
     tool: str
     reason: str
     params: dict[str, Any]
     result: Any
-    timestamp: int
+    timestamp: str
 
 
 class EditOperation(Struct, frozen=True):
@@ -35,3 +35,9 @@ class FlowState:
     history: list[HistoryEntry] = field(default_factory=list)
     edit_operations: tuple[EditOperation, ...] = ()
     response: str = ""
+
+
+def stamp(microseconds: int) -> str:
+    """A log's time as ISO 8601, UTC, in milliseconds."""
+    moment = datetime.fromtimestamp(microseconds / 1e6, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

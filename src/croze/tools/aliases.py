@@ -35,6 +35,11 @@ TOOLS: Mapping[str, str] = MappingProxyType(
         "grep_search": "search_files",
         "list_dir": "list_files",
         "finish": "attempt_completion",
+        "access_mcp_resource": "read_mcp_resource",
+        "ReadMcpResourceTool": "read_mcp_resource",
+        "ListMcpResourcesTool": "read_mcp_resource",
+        "Skill": "load_skill",
+        "activate_skill": "load_skill",
     }
 )
 """Another name of a tool → its tag."""
@@ -77,6 +82,14 @@ PARAMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "web_search": {**_IGNORED, "q": "query", "max_results": "limit", "num_results": "limit"},
         "extract_to_text": _IGNORED,
         "call_tool": {"tool_name": "name", "args": "arguments"},
+        "use_mcp_tool": {
+            "server": "server_name",
+            "tool": "tool_name",
+            "name": "tool_name",
+            "args": "arguments",
+        },
+        "read_mcp_resource": {"server": "server_name"},
+        "get_mcp_prompt": {"server": "server_name", "name": "prompt_name", "args": "arguments"},
     }
 )
 """A tool's tag → another name of a parameter → its name; empty where it is taken and ignored."""
@@ -88,6 +101,7 @@ OTHER_FORMS: Mapping[str, frozenset[str]] = MappingProxyType(
         "replace_in_file": frozenset({"old_string", "new_string", "replace_all", "edits"}),
         "search_files": frozenset({"-i"}),
         "todo_write": frozenset({"todos"}),
+        "run_named_subagents": frozenset({"prompt", "subagent_type", "description"}),
     }
 )
 """Parameters that `other_form` understands: several of them make one of ours."""
@@ -153,6 +167,10 @@ def other_form(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
         for name in _TASKS.keys() & out.keys():
             out.setdefault("task_id", out.pop(name))
             out.setdefault("action", _TASKS[name])
+    elif tool == "run_named_subagents" and "subagents" not in out and "prompt" in out:
+        order = {"name": out.pop("subagent_type", "") or "general", "task": out.pop("prompt")}
+        order["label"] = out.pop("description", "")
+        out["subagents"] = msgspec.json.encode({"subagents": [order]}).decode()
     elif tool == "todo_write" and "todos" in out:
         out["content"] = _tasks(out.pop("todos"))
         out.setdefault("action", "create")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from croze.tools.classify import Classified, Part
 
 NO_SANDBOX = "there is no sandbox here, so every command is asked about"
+UNCONFINED = "it runs outside of the sandbox"
+OUTSIDE = f"{UNCONFINED}, and the mode full never asks"
 Kind = Literal["read", "write", "execute", "network"]
 _NEEDS: dict[Kind, str] = {
     "read": "it reads",
@@ -129,6 +131,9 @@ class Approver:
                 return Decision("deny", reason, flag="--mode ask", by="rule", kind=kind)
             return replaced(subject, Decision("ask", reason, by="rule", kind=kind), [])
         if self.mode == "full":
+            leaves = subject.unconfined and self.sandbox() != "off"
+            if leaves and not _first("allow", rules, subject):
+                return Decision("deny", OUTSIDE, flag=subject.flag([]), kind=kind)
             return Decision("allow", "mode full", kind=kind)
         allows = [rule for rule in rules if rule.effect == "allow"]
         if subject.command is not None:
@@ -144,7 +149,7 @@ class Approver:
             return Decision("allow", "it only reads", kind=kind)
         if self.mode == "auto-edit" and kind == "write":
             return Decision("allow", "mode auto-edit", kind=kind)
-        return self._ask(subject, _NEEDS[kind], [])
+        return self._ask(subject, UNCONFINED if subject.unconfined else _NEEDS[kind], [])
 
     def _decide_command(self, subject: Subject, allows: list[Rule]) -> Decision:
         """A command: each part has to only read or be allowed, or a rule speaks of the whole."""

@@ -12,6 +12,10 @@ from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolDoc, ToolExample, ToolResult, View
 
 if TYPE_CHECKING:
+    from croze.knowledge.libraries import Libraries
+    from croze.knowledge.skills import Skills
+    from croze.mcp.servers import Servers
+    from croze.tools.registry import Outside
     from croze.tools.team import Team
     from croze.web.web import Web
     from croze.workspace.background import Background
@@ -109,6 +113,26 @@ class ToolContext(Protocol):
         ...
 
     @property
+    def outside(self) -> "Outside | None":
+        """The tools that no list has: those of the servers."""
+        ...
+
+    @property
+    def mcp(self) -> "Servers | None":
+        """The MCP servers that may be used; None where none is configured."""
+        ...
+
+    @property
+    def skills(self) -> "Skills | None":
+        """The skills of the project and the user; None where they have no place."""
+        ...
+
+    @property
+    def libraries(self) -> "Libraries | None":
+        """The libraries whose documentation the user has added; None where nobody can add any."""
+        ...
+
+    @property
     def vision(self) -> bool:
         """Whether the session's model sees images."""
         ...
@@ -135,6 +159,11 @@ class ToolContext(Protocol):
 
     async def ask(self, text: str, options: Sequence[str] = ()) -> str | None:
         """Ask the user; None where no user is present."""
+        ...
+
+    async def allow(self, rules: Sequence[str], text: str) -> bool:
+        """Put `text` to the user, and where they say yes let calls that these rules cover run without a
+        question for the rest of the session. False where they don't, or nobody is there to ask."""
         ...
 
     async def edit_agent(

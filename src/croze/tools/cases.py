@@ -50,6 +50,20 @@ search_files on that file.""",
 - More than half of a file, or a new one: write_to_file with the whole content.
 After an error read_file before the next try: what you remember of it is not what is there.""",
         ),
+        "case:external-tool": Case(
+            ("run_named_subagents", "execute_command"),
+            """To make a command-line tool that the user keeps, for work that comes again:
+1. One job: arguments in, text out, exit code 0 where it succeeded.
+2. run_named_subagents: let general build it, with max_time (1800 is plenty), in a folder of the workspace \
+that is no part of the product; say in the task all that follows.
+3. Prefer Go: the finished program (go build -o NAME) needs nothing else. Else a script in .py, .sh, .js, \
+.rb, .pl or .php with #! and chmod +x.
+4. It must answer help, -h and --help with what it does, its options and an example: exit code 0, within \
+5 seconds, nothing changed. A script may instead begin with comments from a line with "Usage:" on.
+5. execute_command: try its help and one real call.
+6. Only the user can install it. Ask for: croze tools new NAME --from PATH (with --user: for all projects). \
+From then on it is told to you with its help.""",
+        ),
     }
 )
 

@@ -39,6 +39,11 @@ class Prepared:
         return decision if self.ruling is None else self.ruling.applied(decision)
 
     @property
+    def only_reads(self) -> bool:
+        """Whether it is classed as one that changes nothing, whatever its tool might."""
+        return self.decision is not None and self.decision.kind == "read"
+
+    @property
     def parallel(self) -> bool:
         """Whether it may run beside others: it only reads (or fails at once), and nobody is asked."""
         if self.failure is not None:

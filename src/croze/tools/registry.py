@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,6 +16,9 @@ from croze.types.parts import CallError, ToolCall
 from croze.types.tool import Access, ToolDoc, ToolResult, ToolShape
 
 CALL_TOOL = "call_tool"
+USE_MCP = "use_mcp_tool"
+OF_SERVERS = frozenset({USE_MCP, "read_mcp_resource", "get_mcp_prompt"})
+"""Not told of where no MCP server is configured."""
 REACH = ("describe_tools", CALL_TOOL)
 """What an agent needs to use tools outside its core."""
 PLUGINS = "croze.tools"
@@ -35,9 +38,15 @@ _BUILTIN = (
     "memory",
     "stored",
     "count",
+    "workspace_info",
     "talk",
+    "talk_to",
+    "subagents",
     "extract",
     "web",
+    "mcp",
+    "skills",
+    "knowledge",
     "describe",
 )
 
@@ -57,10 +66,44 @@ class ClassKind:
         return self.tool.digest(call, result)
 
 
-class Registry:
-    """Tools by tag, in the order in which they were registered."""
+class Outside(Protocol):
+    """Tools that no list has, found by name when they are asked for: those of servers."""
 
-    def __init__(self, kinds: Iterable[ToolKind | type[Tool]] = ()) -> None:
+    def tag(self, name: str) -> str:
+        """The tag that `name` stands for; else the name itself."""
+        ...
+
+    def get(self, tag: str) -> ToolKind | None: ...
+
+    def knows(self, name: str) -> bool:
+        """Whether an agent's tool list may have this name."""
+        ...
+
+    def narrowed(self, names: Sequence[str]) -> "Outside":
+        """Only the tools that are named."""
+        ...
+
+    def speaks_of(self, name: str) -> bool:
+        """Whether `describe_tools` is asked for one of these, or for a server, by this name."""
+        ...
+
+    async def described(self, name: str) -> str:
+        """All that is told of what `name` stands for. Raises CrozeError."""
+        ...
+
+    def unwrapped(self, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | CallError:
+        """The tag and the arguments that a call of `use_mcp_tool` stands for."""
+        ...
+
+
+class Registry:
+    """Tools by tag, in the order in which they were registered. `outside` are those that are only found by
+    their names."""
+
+    def __init__(
+        self, kinds: Iterable[ToolKind | type[Tool]] = (), outside: Outside | None = None
+    ) -> None:
+        self.outside = outside
         self._kinds: dict[str, ToolKind] = {}
         for kind in kinds:
             self.register(kind)
@@ -85,7 +128,9 @@ class Registry:
 
     def get(self, name: str) -> ToolKind | None:
         """The tool of this tag or other name."""
-        return self._kinds.get(self._tag(name))
+        tag = self._tag(name)
+        found = self._kinds.get(tag)
+        return self.outside.get(tag) if found is None and self.outside is not None else found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,8 +149,9 @@ class Registry:
         self, core: Sequence[str] | None = None
     ) -> tuple[tuple[ToolDoc, ...], tuple[ToolDoc, ...]]:
         """The docs of the core tools and of the others. `core` names the core (those that are not here
-        are left out); None means the tools' own flag."""
-        docs = [kind.doc for kind in self._kinds.values()]
+        are left out); None means the tools' own flag. Those for MCP servers are left out where there are none."""
+        absent = frozenset() if self.outside is not None else OF_SERVERS
+        docs = [kind.doc for tag, kind in self._kinds.items() if tag not in absent]
         if core is None:
             wanted = [doc for doc in docs if doc.core]
         else:
@@ -121,17 +167,24 @@ class Registry:
         them. Raises UsageError for a name that isn't known.
         """
         if names is None:
-            return Registry(self._kinds.values())
-        tags = []
+            return Registry(self._kinds.values(), self.outside)
+        tags, outside = [], []
         for name in names:
             tag = self._tag(name)
+            if self.outside is not None and self.outside.knows(name):
+                outside.append(name)
+                continue
             if tag not in self._kinds:
                 raise self._no_such_tool(name)
             tags.append(tag)
-        if any(not self._kinds[tag].doc.core for tag in tags):
+        narrowed = self.outside if USE_MCP in tags else None
+        if self.outside is not None and outside:
+            narrowed = self.outside.narrowed(outside)
+            tags.append(USE_MCP)
+        if any(not self._kinds[tag].doc.core for tag in tags if tag in self._kinds):
             tags += [tag for tag in REACH if tag in self._kinds]
         wanted = set(tags)
-        return Registry(kind for tag, kind in self._kinds.items() if tag in wanted)
+        return Registry((kind for tag, kind in self._kinds.items() if tag in wanted), narrowed)
 
     def shapes(self) -> dict[str, ToolShape]:
         """What a decoder accepts: every tag and other name, with every parameter's names. A shape's
@@ -163,7 +216,12 @@ class Registry:
             if isinstance(unwrapped, CallError):
                 return msgspec.structs.replace(call, name=tag, error=unwrapped)
             tag, args = unwrapped
-        kind = self._kinds.get(tag)
+        if tag == USE_MCP and self.outside is not None and tag in self._kinds:
+            unwrapped = self.outside.unwrapped(args)
+            if isinstance(unwrapped, CallError):
+                return msgspec.structs.replace(call, name=tag, error=unwrapped)
+            tag, args = unwrapped
+        kind = self.get(tag)
         error = None
         if kind is not None:
             try:
@@ -210,7 +268,9 @@ class Registry:
                 self.register(_outside_the_core(_as_kind(name, kind)))
 
     def _tag(self, name: str) -> str:
-        return name if name in self._kinds else TOOLS.get(name, name)
+        if name in self._kinds:
+            return name
+        return TOOLS[name] if name in TOOLS else self.outside.tag(name) if self.outside else name
 
     def _no_such_tool(self, name: str) -> UsageError:
         near = self.near(name)

@@ -1,5 +1,7 @@
 """The results that the runner itself gives, and what is taken out of results before they are kept."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from croze.text.redact import redact
@@ -9,6 +11,9 @@ from croze.types.errors import CrozeError
 from croze.types.event import AskedPart, FilesChanged
 from croze.types.parts import ToolCall
 from croze.types.tool import ToolResult, View
+
+if TYPE_CHECKING:
+    from croze.workspace.task_mask import Mask
 
 INTERRUPTED = (
     "This call was interrupted before its outcome was known. Whether it took effect is unknown: look "
@@ -72,6 +77,24 @@ def tool_error(error: BaseException) -> ToolResult:
         ok=False,
         message=f"The tool failed: {type(error).__name__}{f': {what}' if what else ''}",
         code="tool_error",
+    )
+
+
+def without_place(result: ToolResult, mask: "Mask | None") -> ToolResult:
+    """The result as it is shown where the model must not know where its workspace is."""
+    if mask is None:
+        return result
+    view = result.view
+    if view is not None:
+        view = View(title=mask.text(view.title), body=mask.text(view.body), kind=view.kind)
+    return msgspec.structs.replace(
+        result,
+        message=mask.text(result.message),
+        text=mask.text(result.text),
+        view=view,
+        data=mask.value(result.data),
+        truncated=None if result.truncated is None else mask.text(result.truncated),
+        whole=mask.text(result.whole),
     )
 
 

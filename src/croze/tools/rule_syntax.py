@@ -25,7 +25,7 @@ _SANDBOXES: tuple[Sandbox, ...] = ("read-only", "workspace", "off")
 
 class Rule(Struct, frozen=True):
     """One rule. `text` is as the user wrote it; `tools` are tags, one ending in `*` stands for all that
-    begin so; an empty `pattern` covers every call of them; `sandbox` is where it was given."""
+    begin so, `mcp__server` for all of that server; an empty `pattern` covers every call of them; `sandbox` is where it was given."""
 
     effect: Effect
     text: str
@@ -36,7 +36,9 @@ class Rule(Struct, frozen=True):
     def names(self, tool: str) -> bool:
         """Whether the rule speaks of the tool."""
         return any(
-            tool == each or (each.endswith("*") and tool.startswith(each[:-1]))
+            tool == each
+            or (each.endswith("*") and tool.startswith(each[:-1]))
+            or (each.startswith("mcp__") and tool.startswith(f"{each}__"))
             for each in self.tools
         )
 

@@ -7,7 +7,7 @@ half of a secret stays.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +33,7 @@ from croze.tools.results import (
     redacted_view,
     refused_by_user,
     tool_error,
+    without_place,
 )
 from croze.tools.shielded import shielded
 from croze.types.errors import StoreError
@@ -45,13 +46,17 @@ CAP = 8_000
 READ_CAP = 40_000
 """Characters of a result's text that enter the log (CONTEXT.md, entry caps)."""
 READ_RESULT = "read_result"
-_READS = frozenset({"read_file", "describe_tools", READ_RESULT})
+_READS = frozenset({"read_file", "describe_tools", "load_skill", "load_extra_document", READ_RESULT})
 
 
 class Host(Protocol):
     """What the runner needs of its session."""
 
     async def append(self, *bodies: Body, durable: bool = False) -> None: ...
+
+    async def started(self, *starts: ToolStarted, reading: Collection[str], durable: bool) -> None:
+        """Append what begins now. `reading` are the ids of the commands that are proven only to read."""
+        ...
 
     def context(self, call: ToolCall) -> ToolContext: ...
 
@@ -236,7 +241,8 @@ class _Run:
             )
         if starts:
             durable = any(not item.access.read_only for item in items)
-            await self.host.append(*starts, durable=durable)
+            reading = [item.call.id for item in items if item.only_reads]
+            await self.host.started(*starts, reading=reading, durable=durable)
         for item in items:
             item.started = True
 
@@ -316,6 +322,7 @@ class _Run:
         self, item: Prepared, result: ToolResult, seconds: float | None, *, durable: bool
     ) -> None:
         call = item.call
+        result = without_place(result, self.host.context(call).workspace.mask)
         changed = await self.host.changes(call) if item.started else None
         cap = READ_CAP if call.name in _READS or item.ends_turn else CAP
         message_id = self.host.new_message_id()

@@ -49,6 +49,9 @@ class Subject:
         self.url = url if isinstance(url, str) else ""
         self.grant: str = getattr(bound, "grant", "")
         """Names the live terminal that is typed into; what an answer "always" is for."""
+        self.unconfined: bool = getattr(bound, "unconfined", False)
+        """Whether no sandbox holds what the call does."""
+        self._rule: str = getattr(bound, "rule", "") if self.unconfined else ""
         self._typed: str = getattr(bound, "input", "") if self.grant else ""
         self.wants_approval = value("requires_approval") is True
         self.paths = tuple(_strings(value(each) for each in _PATHS))
@@ -183,6 +186,8 @@ class Subject:
             return f"{self.name}({pattern}){where}" if pattern else ""
         if self.grant:
             return f"{self.name}({self.grant})"
+        if self._rule:
+            return self._rule
         if self.access.exec or self.access.net or len(self.paths) != 1 or self.sensitive_path():
             return ""
         path = tidy(self._place.locate(self.paths[0]))

@@ -9,7 +9,8 @@ from croze.types.team import ChildReport, Order, Roster
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
-    """What an agent answered. `error` says why `ok` is false."""
+    """What an agent answered. `error` says why `ok` is false; with no `agent` it says why a group's talk was
+    ended."""
 
     agent: str
     ok: bool
@@ -19,7 +20,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
 
 class Team(Protocol):
     """The agents that a session can call. Nothing here raises for what an agent does: that is told in the
-    reports and replies."""
+    reports and replies. CrozeError is raised where there is no agent or group of the name, or where the one
+    that is spoken to waits for the speaker."""
 
     @property
     def roster(self) -> Roster:

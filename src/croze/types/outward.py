@@ -287,7 +287,8 @@ class StoppedObject(_Object, frozen=True, tag="stopped"):
 
 class ResultObject(_Object, frozen=True, tag="result"):
     """A whole run in one object (`--output-format json`). `data` is the answer's value where a schema
-    was given; `error` says why `ok` is false; tokens and `cost` (US dollars) are the run's."""
+    was given; `error` says why `ok` is false; tokens and `cost` (US dollars) are the run's. `record` is
+    what was asked, done and answered (`croze.app.record`)."""
 
     model: str
     ok: bool
@@ -303,6 +304,7 @@ class ResultObject(_Object, frozen=True, tag="result"):
     cost: float | None
     refused: int
     files_changed: tuple[str, ...]
+    record: dict[str, Any] | None = None
 
 
 Outward: TypeAlias = (

@@ -8,6 +8,10 @@ from croze.types.agent import AgentSpec, StopReason
 from croze.types.model import Usage
 
 
+HUB = "hub"
+"""The label of the orders with which the hub opens its agents' sessions; no other order has it."""
+
+
 class Lease(Struct, frozen=True, omit_defaults=True):
     """What a child may use of its parent's budget; None is no limit. `cost` in US dollars, `seconds` of
     wall-clock time, `steps` are model requests, those of its own children too."""
@@ -30,7 +34,9 @@ class Order(Struct, frozen=True, omit_defaults=True):
 class ChildReport(Struct, frozen=True, omit_defaults=True):
     """How a sub-agent ended. `text` is its answer, or what it had when it was stopped (`partial`).
     `usage` and `cost` are its own and its children's together; an unknown cost is None. `files` are the
-    paths that it changed in the caller's workspace, `error` says why `ok` is false."""
+    paths that it changed in the caller's workspace, `error` says why `ok` is false. `refused` counts the
+    calls that it and its children were not allowed. `notes` is what the caller has to know beside the
+    answer: of work in a tree of its own, what came back and what did not (then `ok` is false)."""
 
     agent: str
     session: str
@@ -45,6 +51,8 @@ class ChildReport(Struct, frozen=True, omit_defaults=True):
     cost: float | None = None
     usage: Usage = Usage()
     files: tuple[str, ...] = ()
+    refused: int = 0
+    notes: str = ""
 
 
 class GroupSpec(Struct, frozen=True, omit_defaults=True):
@@ -73,7 +81,8 @@ class Roster(Struct, frozen=True, omit_defaults=True):
 
 class ChildOpened(Struct, frozen=True, omit_defaults=True):
     """A sub-agent starts: its session, the agent it is, what it is to do, what it may use. `call_id` is
-    the call that wants it, empty where a workflow does; `workspace` says where it writes."""
+    the call that wants it, empty where a workflow does; `isolation` says where it writes. Where its session
+    is taken up again, `since` is the last seq of what it held before."""
 
     child: str
     agent: str
@@ -83,6 +92,7 @@ class ChildOpened(Struct, frozen=True, omit_defaults=True):
     lease: Lease = Lease()
     depth: int = 1
     isolation: Literal["shared", "worktree", "task"] = "shared"
+    since: int = 0
 
 
 class ChildClosed(Struct, frozen=True, omit_defaults=True):
@@ -122,7 +132,8 @@ class PlanSet(Struct, frozen=True, omit_defaults=True):
 
 class FlowStepped(Struct, frozen=True, omit_defaults=True):
     """A node of a flow has run: the action that it gave and the shared state after it, as JSON values.
-    A flow that was interrupted goes on from its last one."""
+    A flow that was interrupted goes on from its last one. With the action `start` the flow begins at
+    `node`; with `item` a batch has finished one, and `state` is {item, result}."""
 
     flow: str
     run_id: str

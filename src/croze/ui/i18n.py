@@ -55,6 +55,10 @@ def explain(error: CrozeError) -> tuple[str, str]:
     return explain_code(error.code, error.message, error.hint, error.params)
 
 
+_OF_FILES = frozenset({"rule_file_problem", "law_file_skipped"})
+"""Codes whose reason is one of those that `croze knowledge` gives."""
+
+
 def explain_code(
     code: str, message: str, hint: str, params: Mapping[str, object]
 ) -> tuple[str, str]:
@@ -67,6 +71,10 @@ def explain_code(
     found = entries.get(("error", code))
     found_hint = entries.get(("hint", code))
     known = {"message": message, "hint": hint, **params}
+    if code in _OF_FILES:
+        from croze.ui.findings import because  # it needs this module
+
+        known["reason"] = because(str(params.get("reason", "")))
     try:
         return (
             found.format(**known) if found else message,

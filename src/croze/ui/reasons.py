@@ -13,6 +13,8 @@ REASONS = (
     mark("it changes files"),
     mark("it runs a command"),
     mark("it uses the network"),
+    mark("it runs outside of the sandbox, and the mode full never asks"),
+    mark("it runs outside of the sandbox"),
     mark("it reads"),
     mark("it only reads"),
     mark("the model asks for your approval"),
@@ -88,9 +90,19 @@ WHYS = (
 """Each completes "it …"; of several that fit, the first counts."""
 
 
+QUESTIONS = (
+    mark("The skill {skill} would like to use these without a question, in this session: {rules}"),
+)
+
+
+def question(text: str) -> str:
+    """A question of croze's own in the user's language; any other as it is."""
+    return translated(text, QUESTIONS) or text
+
+
 def reason(text: str) -> str:
     """A decision's reason in the user's language; as it is where it isn't a known one."""
-    if found := _translated(text, REASONS):
+    if found := translated(text, REASONS):
         return found
     if text.startswith("it "):
         return _("it {why}", why=why(text.removeprefix("it ")))
@@ -99,10 +111,11 @@ def reason(text: str) -> str:
 
 def why(text: str) -> str:
     """What a part of a command does, in the user's language; as it is where it isn't a known one."""
-    return _translated(text, WHYS) or text
+    return translated(text, WHYS) or text
 
 
-def _translated(text: str, known: tuple[str, ...]) -> str:
+def translated(text: str, known: tuple[str, ...]) -> str:
+    """A text that fits one of the known ones, in the user's language; empty where none fits."""
     for template in known:
         if found := _pattern(template).fullmatch(text):
             return _(template, **found.groupdict())

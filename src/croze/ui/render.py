@@ -1,6 +1,6 @@
 """How a session looks in a terminal: streaming text, one line a tool call, diffs, questions, sums."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from croze.text.display import one_line, safe, safe_styled
 from croze.types.event import (
@@ -10,9 +10,11 @@ from croze.types.event import (
     Event,
     FilesChanged,
     HooksRan,
+    Merged,
     ModelCalled,
     ModelSaid,
     Notice,
+    PlanSet,
     Retried,
     Stopped,
     ToolReturned,
@@ -24,8 +26,13 @@ from croze.ui.calls import ANSWERS, COMMAND, QUESTION, outcome, subject_of, task
 from croze.ui.cli.output import cells
 from croze.ui.hooks import hook_lines
 from croze.ui.i18n import _, explain_code
+from croze.ui.merges import conflict_lines
+from croze.ui.plan import PlanView, tree
+from croze.ui.plan import heading as heading_of
 from croze.ui.question import command_lines, heading
+from croze.ui.reasons import question
 from croze.ui.sums import Sums, compaction_line
+from croze.ui.team import TeamView
 
 _STYLES = {
     "dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36",
@@ -51,6 +58,8 @@ class Screen:
     ) -> None:
         self.width = max(40, width)
         self.sums = Sums()
+        self._plan = PlanView(self.width)
+        self._team = TeamView()
         self._write = write
         self._color = color
         self._live = live
@@ -64,6 +73,9 @@ class Screen:
 
     def watch(self, item: Event | Delta | ChildNews) -> None:
         """Draw one item of the session's stream."""
+        if not isinstance(item, Delta):
+            for text, style in self._team.lines(item, self.width):
+                self.line(text, *filter(None, (style,)))
         if isinstance(item, ChildNews):
             return
         if isinstance(item, Delta):
@@ -80,7 +92,8 @@ class Screen:
             case ToolReturned():
                 self._returned(item.body)
             case FilesChanged():
-                self._diffs[item.body.call_id] = [change.diff for change in item.body.changes]
+                own = [change.diff for change in item.body.changes if not change.by]
+                self._diffs[item.body.call_id] = own
             case Asked():
                 self._question(item.body)
             case HooksRan():
@@ -96,6 +109,12 @@ class Screen:
                 self.notice(item.body)
             case BackgroundTask() as task if told := task_line(task, self.width):
                 self.line(told, "dim")
+            case PlanSet():
+                for text, style in self._plan.take(item.body):
+                    self.line(text, *filter(None, (style,)))
+            case Merged(conflicts=conflicts):
+                for text in conflict_lines(conflicts):
+                    self.line(text, "yellow")
             case Compacted() as body:
                 self.line(compaction_line(body), "dim")
             case Stopped():
@@ -108,6 +127,12 @@ class Screen:
         self._fresh()
         self._write(self._styled(safe_styled(text), *styles) + "\n")
         self._mode = ""
+
+    def plan(self, plan: PlanSet, spent: Mapping[str, tuple[int, float | None]]) -> None:
+        """A plan as it stands, with what its workers have used."""
+        self.line(heading_of(plan), "bold")
+        for text, style in tree(plan, spent, self.width):
+            self.line(text, *filter(None, (style,)))
 
     def interrupted(self) -> None:
         """The terminal has shown `^C`: what comes next begins on a line of its own."""
@@ -255,9 +280,14 @@ class Screen:
             self.line("  " + one_line_kept(text, self.width - 2), style)
         self._more(len(lines) - most)
 
+    def asked_by(self, news: ChildNews, asked: Asked) -> None:
+        """A sub-agent's question, with its name."""
+        self.line(_("{agent} asks:", agent=self._team.name(news)), "yellow")
+        self._question(asked)
+
     def _question(self, asked: Asked) -> None:
         if asked.kind == "question":
-            self.line(f"? {safe(asked.text)}", "yellow")
+            self.line(f"? {safe(question(asked.text))}", "yellow")
             return
         self.line(f"? {heading(asked, self.width * 3)}", "yellow")
         view = asked.view

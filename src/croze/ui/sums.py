@@ -2,7 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from croze.types.event import Body, Compacted, FilesChanged, ModelSaid, Stopped, ToolReturned
+from croze.types.event import (
+    Body,
+    ChildClosed,
+    Compacted,
+    FilesChanged,
+    ModelSaid,
+    Stopped,
+    ToolReturned,
+)
+from croze.types.model import Usage
 from croze.ui.cli.output import dollars, thousands
 from croze.ui.i18n import _
 
@@ -45,13 +54,18 @@ class Sums:
                     added, removed = self._files.get(change.path, (0, 0))
                     self._files[change.path] = (added + change.added, removed + change.removed)
             case ModelSaid():
-                self._input = _plus(self._input, body.usage.input)
-                self._output = _plus(self._output, body.usage.output)
-                self._cached = _plus(self._cached, body.usage.cached)
+                self._use(body.usage)
+            case ChildClosed(report=report) if report.steps:
+                self._use(report.usage)
             case ToolReturned(look=look) if look is not None:
                 self._spared += look.saved
             case _:
                 pass
+
+    def _use(self, usage: Usage) -> None:
+        self._input = _plus(self._input, usage.input)
+        self._output = _plus(self._output, usage.output)
+        self._cached = _plus(self._cached, usage.cached)
 
     def line(self, stopped: Stopped) -> str:
         """The turn in one line."""

@@ -1,14 +1,16 @@
 """The sandbox by bubblewrap: namespaces of its own, a read-only system, no network, a system call filter."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from croze.workspace import seccomp
 from croze.workspace.paths import PROTECTED
+from croze.workspace.placeholder import placeholder
 from croze.workspace.sockets import to_cover
 from croze.workspace.wrapper import MOST_PROCESSES, Entry, Policy
 
@@ -53,16 +55,17 @@ class Bubblewrap:
         with ExitStack() as stack:
             for path in protected(self.policy):
                 if not os.path.lexists(path) or _is_empty_folder(path):
-                    stack.enter_context(_placeholder(path))
+                    stack.enter_context(placeholder(path))
             report = stack.enter_context(_report())
-            mounted, families = mounts(self.policy)
+            policy = seen_as(self.policy)
+            mounted, families = mounts(policy)
             filter_program = seccomp.build(families)
-            arguments = ["--info-fd", str(report.info), *_namespaces(self.policy)]
+            arguments = ["--info-fd", str(report.info), *_namespaces(policy)]
             descriptors = [report.info]
             if filter_program is not None:
                 descriptors.append(stack.enter_context(_memory(filter_program)))
                 arguments += ["--seccomp", str(descriptors[-1])]
-            arguments += [*mounted, "--chdir", os.path.realpath(cwd)]
+            arguments += [*mounted, "--chdir", policy.place(os.path.realpath(cwd))]
             data = b"".join(os.fsencode(each) + b"\0" for each in arguments)
             descriptors.append(stack.enter_context(_memory(data)))
             command = [self.program, "--args", str(descriptors[-1]), "--"]
@@ -74,6 +77,13 @@ class Bubblewrap:
                 stdin=report.words,
                 report=report,
             )
+
+
+def seen_as(policy: Policy) -> Policy:
+    """The policy with a root that can be shown elsewhere: where a temporary folder is mounted."""
+    shown = policy.shown
+    possible = shown is not None and shown.parent in policy.temporary
+    return policy if possible or shown is None else replace(policy, shown=None)
 
 
 def inside(env: Mapping[str, str]) -> dict[str, str]:
@@ -102,7 +112,9 @@ def mounts(policy: Policy) -> tuple[list[str], frozenset[int]]:
     visible = [str(path) for path in policy.visible if _lies_in(str(path), temporary)]
     for path in visible:
         table.setdefault(path, ("--ro-bind-try", path, path))
-    seen = [root, *visible]
+    hides = [*temporary, *map(str, policy.hidden)]
+    lent = [str(path) for path in policy.lent if _lies_in(str(path), hides)]
+    seen = [root, *visible, *lent]
     for hidden in map(str, policy.hidden):
         if _lies_in(hidden, temporary) and not _lies_in(hidden, seen):
             continue
@@ -111,21 +123,25 @@ def mounts(policy: Policy) -> tuple[list[str], frozenset[int]]:
             sealed.append(hidden)
         elif os.path.exists(hidden):
             table[hidden] = ("--ro-bind", "/dev/null", hidden)
+    for path in lent:
+        table.setdefault(path, ("--ro-bind-try", path, path))
     replaced = [*temporary, *sealed, "/dev", "/proc"]
     sockets = to_cover(lambda path: _deepest(path, replaced) > _deepest(path, seen))
     for socket in sockets or ():
         table[socket] = ("--ro-bind-try", "/dev/null", socket)
-    table[root] = ("--bind" if policy.level == "workspace" else "--ro-bind", root, root)
+    top = policy.place(root)
+    table[top] = ("--bind" if policy.level == "workspace" else "--ro-bind", root, top)
     for path in protected(policy):
         if os.path.islink(path):
             continue
+        place = policy.place(path)
         if _is_empty_folder(path):
-            table[path] = ("--tmpfs", path)
-            sealed.append(path)
+            table[place] = ("--tmpfs", place)
+            sealed.append(place)
         else:
-            table[path] = ("--ro-bind-try", path, path)
+            table[place] = ("--ro-bind-try", path, place)
     found = [part for path in sorted(table, key=_depth) for part in table[path]]
-    found += [part for path in sealed if path != root for part in ("--remount-ro", path)]
+    found += [part for path in sealed if path != top for part in ("--remount-ro", path)]
     return found, seccomp.INTERNET if sockets is not None else seccomp.NO_UNIX
 
 
@@ -164,31 +180,6 @@ def _is_empty_folder(path: str) -> bool:
             return next(entries, None) is None
     except OSError:
         return False
-
-
-@contextmanager
-def _placeholder(path: str) -> Iterator[None]:
-    """An empty folder to mount on, for as long as any command needs it; whoever leaves last removes it.
-
-    While a command runs, the folder is locked: removing it would take the mount away from that command.
-    """
-    while True:
-        with suppress(FileExistsError):
-            os.mkdir(path, 0o755)
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                break
-        os.close(descriptor)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-                os.rmdir(path)
-        os.close(descriptor)
 
 
 @contextmanager

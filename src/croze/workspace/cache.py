@@ -158,6 +158,11 @@ class RunCache:
             self._trees[key] = scan(files, options)
             return self._trees[key], True
 
+    def known_tree(self, files: Files) -> Tree | None:
+        """The tree that the run has scanned, whatever it was to be; None where there was no scan."""
+        root = str(files.root)
+        return next((tree for (top, _), tree in self._trees.items() if top == root), None)
+
     def document(self, files: Files, path: str) -> Document | None:
         """A file read whole, from here where it is the same; None for one too large for that. Raises
         `PathError`."""

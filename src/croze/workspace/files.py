@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
 from croze.store.failpoint import passes
+from croze.store.files import private_folder
 from croze.workspace.beneath import Place, locate
 from croze.workspace.paths import PathError, WorkspaceKind, failure, normalise, refuse_protected
 
@@ -45,6 +46,16 @@ class Entry(Struct, frozen=True):
 
     name: str
     kind: Kind
+
+
+class Details(Entry, frozen=True):
+    """One name with its size in bytes (0 for what is no file) and its mtime in nanoseconds."""
+
+    size: int
+    modified: int
+
+
+_Named = TypeVar("_Named", bound=Entry)
 
 
 class FileData(Struct, frozen=True):
@@ -129,18 +140,29 @@ class Files:
 
     def list(self, path: str = ".") -> list[Entry]:
         """The names in a folder, sorted; none for a workspace that has not been written yet."""
+        return [*self._names(path, lambda entry: Entry(entry.name, _entry_kind(entry)))]
+
+    def details(self, path: str = ".") -> tuple[Details, ...]:
+        """The same with sizes and times."""
+        return self._names(path, _details)
+
+    def _names(self, path: str, of: "Callable[[os.DirEntry[str]], _Named]") -> tuple[_Named, ...]:
         try:
             with (
                 self._at(path, "read") as place,
                 _opened_folder(place, path) as descriptor,
                 os.scandir(descriptor) as entries,
             ):
-                found = [Entry(e.name, _entry_kind(e)) for e in entries if not is_temporary(e.name)]
+                found = []
+                for entry in entries:
+                    with suppress(FileNotFoundError):  # it has just gone
+                        if not is_temporary(entry.name):
+                            found.append(of(entry))
         except PathError as error:
             if error.code == "file_not_found" and not self._root.exists():
-                return []
+                return ()
             raise
-        return sorted(found, key=lambda entry: entry.name)
+        return tuple(sorted(found, key=lambda entry: entry.name))
 
     @contextmanager
     def folder(self, path: str = ".") -> Iterator[tuple[str, str]]:
@@ -184,10 +206,13 @@ class Files:
     ) -> None:
         if self._before_change:
             mode = None if place.stat is None else place.stat.st_mode
-            change = Change(place.path, before, after, mode, place.made, temporary)
-            for before_change in self._before_change:
-                before_change(change)
-            passes("files.announced")
+            self.announce(Change(place.path, before, after, mode, place.made, temporary))
+
+    def announce(self, change: Change) -> None:
+        """Tell those who watch of a change that is about to be made, by other means than these too."""
+        for before_change in self._before_change:
+            before_change(change)
+        passes("files.announced")
 
     @contextmanager
     def _at(self, path: str, doing: Literal["read", "write", "remove"]) -> Iterator[Place]:
@@ -195,6 +220,8 @@ class Files:
         if doing != "read":
             refuse_protected(relative)
         try:
+            if doing == "write" and self._kind == "task":
+                private_folder(self._root)
             with locate(self._root, relative, make=doing == "write") as place:
                 if doing != "read":
                     refuse_protected(place.path)
@@ -319,6 +346,12 @@ def _entry_kind(entry: "os.DirEntry[str]") -> Kind:
     if entry.is_dir(follow_symlinks=False):
         return "folder"
     return "file" if entry.is_file(follow_symlinks=False) else "other"
+
+
+def _details(entry: "os.DirEntry[str]") -> Details:
+    kind = _entry_kind(entry)
+    found = entry.stat(follow_symlinks=False)
+    return Details(entry.name, kind, found.st_size if kind == "file" else 0, found.st_mtime_ns)
 
 
 def is_temporary(name: str) -> bool:

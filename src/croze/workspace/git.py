@@ -56,7 +56,17 @@ _ENV = {
     "LC_ALL": "C",
 }
 _READING = frozenset(
-    {"show", "cat-file", "check-attr", "config", "ls-files", "ls-tree", "rev-parse"}
+    {
+        "blame",
+        "cat-file",
+        "check-attr",
+        "config",
+        "for-each-ref",
+        "ls-files",
+        "ls-tree",
+        "rev-parse",
+        "show",
+    }
 )
 _IDENTITY = ("GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL")
 

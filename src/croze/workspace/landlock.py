@@ -93,6 +93,8 @@ class Landlock:
         try:
             for path in readable(self.policy.hidden):
                 _allow(ruleset, path, _READ_FILE)
+            for lent in self.policy.lent:
+                _allow(ruleset, str(lent), _READ_FILE)
             for name in _DEVICES:
                 _allow(ruleset, f"/dev/{name}", _WRITE_FILE)
             _allow(ruleset, own, changes | _READ_FILE)

@@ -133,7 +133,7 @@ def visible(env: Mapping[str, str], root: Path) -> tuple[Path, ...]:
         if os.path.exists(os.path.join(os.path.dirname(each), "pyvenv.cfg"))
     ]
     folders += [value for value in (env.get("VIRTUAL_ENV", ""),) if os.path.isabs(value)]
-    folders += ["/etc/resolv.conf", *_git_folders(root)]
+    folders += ["/etc/resolv.conf", *_git_folders(root), *_borrowed(root)]
     return tuple(
         dict.fromkeys(Path(each) for each in map(os.path.realpath, folders) if os.path.exists(each))
     )
@@ -155,3 +155,18 @@ def _git_folders(root: Path) -> list[str]:
     common = os.path.realpath(common)
     is_git = all(os.path.exists(os.path.join(common, name)) for name in ("HEAD", "objects", "refs"))
     return list({own, common}) if is_git and os.path.isfile(os.path.join(own, "HEAD")) else []
+
+
+def _borrowed(root: Path) -> list[str]:
+    """The objects of another repository that the one at `root` borrows, where that is a repository."""
+    try:
+        lines = (root / ".git" / "objects" / "info" / "alternates").read_bytes()[:4096].split(b"\n")
+    except OSError:
+        return []
+    folders = [os.path.realpath(os.fsdecode(line)) for line in lines if line.startswith(b"/")]
+    return [
+        each
+        for each in folders
+        if os.path.basename(each) == "objects"
+        and all(os.path.exists(os.path.join(os.path.dirname(each), n)) for n in ("HEAD", "refs"))
+    ]

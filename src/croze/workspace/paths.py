@@ -45,6 +45,8 @@ def normalise(path: Any, *, root: Path, kind: WorkspaceKind) -> str:
             "invalid_path", str(path), "The path is empty; `.` is the workspace itself."
         )
     shown = path.encode("utf-8", "replace").decode()
+    if kind == "task":
+        _refuse_traversal(path, shown.replace("\0", "�")[:200])
     if "\0" in path:
         raise PathError("invalid_path", shown.replace("\0", "�"), "The path contains a NUL byte.")
     try:
@@ -53,10 +55,7 @@ def normalise(path: Any, *, root: Path, kind: WorkspaceKind) -> str:
         raise PathError("invalid_path", shown, "The path is not valid Unicode text.") from None
     if size > _LONGEST:
         raise PathError("invalid_path", f"{shown[:200]}…", f"The path is too long: {size:,} bytes.")
-    if kind == "task":
-        _refuse_traversal(path)
-        return path
-    if not path.startswith("/"):
+    if kind == "task" or not path.startswith("/"):
         return path
     inside = below(path, root)
     if inside is None:
@@ -115,7 +114,7 @@ def failure(error: OSError, path: str, doing: Literal["read", "write"]) -> PathE
 _DONE = {"read": "read", "write": "written"}
 
 
-def _refuse_traversal(path: str) -> None:
+def _refuse_traversal(path: str, shown: str) -> None:
     if ".." in re.split(r"[/\\]", path):
         reason = "leads out with '..'"
     elif path.startswith(("/", "\\")):
@@ -125,6 +124,6 @@ def _refuse_traversal(path: str) -> None:
     else:
         return
     raise PathError(
-        "path_traversal_blocked", path, f"The path {reason}.",
+        "path_traversal_blocked", shown, f"The path {reason}.",
         hint="Use a path relative to the workspace's root.",
     )  # fmt: skip

@@ -185,6 +185,13 @@ async def _until_ended(
         """What comes before is the sandbox's own: nobody else's business where it is tried again."""
         return entry.report is None or entry.report.began()
 
+    def take(chunk: bytes) -> bool:
+        """Keep a piece and hand it on; whether its reader wants more."""
+        if chunk:
+            capture.feed(chunk)
+        return not chunk or on_output is None or not reached() or on_output(chunk)
+
+    sieve = entry.sieve
     reads = 0
     timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -197,8 +204,7 @@ async def _until_ended(
         if chunk == b"":
             loop.remove_reader(reader)
         elif chunk:
-            capture.feed(chunk)
-            if on_output is not None and reached() and not on_output(chunk):
+            if not take(chunk if sieve is None else sieve.feed(chunk)):
                 on_output = None
                 settle("reader")
             reads += 1
@@ -233,9 +239,10 @@ async def _until_ended(
         chunk = read(reader)
         if not chunk:
             break
-        capture.feed(chunk)
-        if on_output is not None and reached() and not on_output(chunk):
+        if not take(chunk if sieve is None else sieve.feed(chunk)):
             break
+    if sieve is not None:
+        take(sieve.finish())
     return reason
 
 

@@ -18,7 +18,7 @@ from croze.text.patterns import Pattern
 from croze.text.vt import Mark, Screen
 from croze.types.errors import CrozeError
 from croze.workspace.background import Job
-from croze.workspace.wrapper import Entrance, Entry
+from croze.workspace.wrapper import Entrance, Entry, Sieve
 
 QUIET = 0.3
 """Seconds without output after which a program counts as waiting, where no pattern says so."""
@@ -104,12 +104,16 @@ class Seen(Struct, frozen=True):
 
 
 class Terminal(Job):
-    """A program on a terminal of its own. Make it, then `Background.start` it with `entrance`."""
+    """A program on a terminal of its own. Make it, then `Background.start` it with `entrance`. Its output
+    goes through `sieve` where there is one."""
 
     kind: Literal["command", "terminal"] = "terminal"
 
-    def __init__(self, command: str, *, rows: int, columns: int) -> None:
+    def __init__(
+        self, command: str, *, rows: int, columns: int, sieve: Sieve | None = None
+    ) -> None:
         super().__init__(command)
+        self._sieve = sieve
         self.screen = Screen(rows, columns)
         self._master, self._slave = os.openpty()
         os.set_blocking(self._master, False)
@@ -217,6 +221,8 @@ class Terminal(Job):
 
     def _look(self, why: Literal["found", "quiet", "ended", "time"]) -> Seen:
         screen = self.screen
+        if self._sieve is not None:  # what it holds back has waited long enough
+            screen.feed(self._sieve.finish())
         cursor = (screen.y + 1, screen.x + 1)
         drawn = screen.alternate or screen.drawn
         text, missing = (screen.text(), 0) if drawn else screen.since(self._mark)
@@ -241,7 +247,7 @@ class Terminal(Job):
             chunk = os.read(self._master, _CHUNK)
         except OSError:
             return False
-        self.screen.feed(chunk)
+        self.screen.feed(chunk if self._sieve is None else self._sieve.feed(chunk))
         self.total += len(chunk)
         self._since_look += len(chunk)
         self._heard = time.monotonic()

@@ -106,14 +106,18 @@ def _write(name: str, folder: int, data: bytes, mode: int) -> None:
         os.fsync(descriptor)
 
 
+def temporary_name(path: str) -> str:
+    """What a new version of `path` is called on its way: the same name each time, so that what a crash
+    has left is found and replaced."""
+    return f".croze-{sha256(os.fsencode(path))[:16]}.tmp"
+
+
 @contextmanager
 def _beside(root: Path, path: str, *, make: bool = False) -> Iterator[Place]:
     """Hold the folder of `path`, as the place of a new name in it: so the last component is never
     followed. A path that passes links now is refused as not there."""
     folder = posixpath.dirname(path)
-    # The same name each time, so that what a crash has left is found and replaced.
-    name = f".croze-{sha256(path.encode())[:16]}.tmp"
-    with locate(root, posixpath.join(folder, name), make=make) as place:
+    with locate(root, posixpath.join(folder, temporary_name(path)), make=make) as place:
         if posixpath.dirname(place.path) != folder:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         yield place

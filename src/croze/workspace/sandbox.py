@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from dataclasses import replace as copied
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ class Confinement:
 
     `wanted` None is the best that there is: `workspace` where a sandbox holds, else none, which is
     said once. `own` names croze's folders, `cache` is the one that proofs are remembered in. `mode` is
-    asked at each command: planning only reads.
+    asked at each command: planning only reads. `lent` names folders of the user's that commands may read
+    wherever they lie. Commands see the root as `shown` where that can be had.
     """
 
     root: Path
@@ -64,6 +66,8 @@ class Confinement:
     wanted: Sandbox | None = None
     mode: Callable[[], Mode] = lambda: "ask"
     network: bool = False
+    lent: tuple[Path, ...] = ()
+    shown: Path | None = None
     _proof: Proof | None = None
     _news: News | None = None
     _told: set[str] = field(default_factory=set)
@@ -141,15 +145,17 @@ class Confinement:
             await asyncio.to_thread(self._repositories.look)
         return proof.wrapper(self.policy())
 
-    async def for_reading(self) -> Wrapper | None:
-        """The sandbox for croze's own reading of what others may have prepared; None where none holds."""
+    async def for_reading(self, *, offline: bool = False) -> Wrapper | None:
+        """The sandbox for croze's own reading of what others may have prepared; None where none holds.
+        `offline`: without network, whatever commands may do."""
         if self.off:
             return None
         try:
             proof = await self.prove()
         except NoSandbox:
             return None
-        return proof.wrapper(replace(self.policy(), level="read-only"))
+        policy = replace(self.policy(), level="read-only")
+        return proof.wrapper(replace(policy, network=False) if offline else policy)
 
     def at_start(self) -> News | None:
         """What can be said of the sandbox without trying it out: that there is none."""
@@ -193,6 +199,11 @@ class Confinement:
             self._outputs = Outputs(folder)
         return self._outputs.folder()
 
+    def another(self) -> "Confinement":
+        """The same for another agent of the run: what was found out of this machine holds for it too."""
+        told = set(self._told)
+        return copied(self, _outputs=None, _news=None, _told=told, _proving=asyncio.Lock())
+
     def close(self) -> None:
         """No more commands will run: remove what was kept for them."""
         if self._outputs is not None:
@@ -220,7 +231,13 @@ class Confinement:
             temporary=temporary(self.env),
             visible=shown,
             guarded=guarded(self.env, root, self.own) + self._nested(),
+            lent=tuple(Path(os.path.realpath(each)) for each in self.lent if each.is_dir()),
+            shown=self.shown,
         )
+
+    def moved(self, root: Path, *, shown: Path | None = None) -> "Confinement":
+        """The same for another workspace of the run."""
+        return copied(self.another(), root=root, shown=shown, _repositories=None, _visible=None)
 
 
 def _held(proof: Proof) -> Proof:

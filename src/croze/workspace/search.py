@@ -78,6 +78,8 @@ async def search(workspace: Workspace, query: Query, env: Mapping[str, str]) -> 
     """The lines that match. Raises `PathError` where the path can't be searched."""
     if not query.regex:
         return Found(error="It is empty: say what to look for.")
+    if not workspace.written:
+        return Found()
     rg = ripgrep(env)
     if rg is None and (reason := grep.beyond_common_syntax(query.regex)):
         return Found(error=reason, slow=True)
@@ -105,6 +107,8 @@ async def list_files(
     workspace: Workspace, path: str, env: Mapping[str, str]
 ) -> tuple[list[str], bool]:
     """The files below a folder that are not passed over, sorted; and whether these are all."""
+    if not workspace.written:
+        return [], True
     rg = ripgrep(env)
     names = _Names()
     prefix, result = await _run(workspace, Query("", path), env, rg, ["--files"], {}, names)

@@ -18,7 +18,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     It may write into `root` (on level `workspace`, but never into the protected folders there) and
     into a temporary folder of its own, and read everything but what is in `hidden`. `visible` names
     folders that stay readable although they lie where temporary folders are; `guarded` what can't be
-    written, nor made, although it lies in the root.
+    written, nor made, although it lies in the root. `lent` names folders that can be read although what
+    they lie in is hidden. `shown` is where the root is to be seen instead of
+    its own place, where the sandbox can do that.
     """
 
     root: Path
@@ -28,6 +30,13 @@ class Policy(Struct, frozen=True, kw_only=True):
     temporary: tuple[Path, ...] = ()
     visible: tuple[Path, ...] = ()
     guarded: tuple[Path, ...] = ()
+    lent: tuple[Path, ...] = ()
+    shown: Path | None = None
+
+    def place(self, path: str | os.PathLike[str]) -> str:
+        """Where a path in the root is seen inside."""
+        inner = os.path.relpath(path, self.root)
+        return os.fspath(path) if self.shown is None else os.path.normpath(self.shown / inner)
 
 
 class Report(Protocol):
@@ -54,10 +63,22 @@ class Report(Protocol):
         ...
 
 
+class Sieve(Protocol):
+    """Changes output piece by piece, before anybody sees it."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What may be shown by now: the rest comes with a later piece."""
+        ...
+
+    def finish(self) -> bytes:
+        """The rest: no more will come."""
+        ...
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """How one program is started inside. `restrict` is called in the thread that starts it, which ends
     with it; `notes` gives, once the program has ended, what the model should know of it. Its errors go
-    where its output goes, or to `stderr`."""
+    where its output goes, or to `stderr`; its output goes through `sieve` where there is one."""
 
     argv: Sequence[str]
     cwd: str | os.PathLike[str]
@@ -68,6 +89,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     restrict: Callable[[], None] | None = None
     report: Report | None = None
     notes: Callable[[], tuple[str, ...]] = tuple
+    sieve: Sieve | None = None
 
 
 class Entrance(Protocol):

@@ -49,7 +49,8 @@ class BackgroundTasks(Tool, frozen=True):
     async def run(self, ctx: ToolContext) -> ToolResult:
         background = ctx.background
         if self.action == "list":
-            return _listed(list(background.jobs.values()))
+            paths = ctx.workspace.kind != "task"
+            return _listed(list(background.jobs.values()), paths=paths)
         if self.action == "cleanup":
             ended = [job for job in background.jobs.values() if not job.running]
             for job in ended:
@@ -155,7 +156,7 @@ def _text(data: bytes) -> str:
     return readable(data.decode("utf-8", "replace"))
 
 
-def _listed(jobs: list[Job]) -> ToolResult:
+def _listed(jobs: list[Job], *, paths: bool) -> ToolResult:
     if not jobs:
         return ToolResult(ok=True, message="There are no background tasks.")
     lines = []
@@ -164,8 +165,9 @@ def _listed(jobs: list[Job]) -> ToolResult:
         lines.append(f"{_state(job)} {_bytes(job.total)}: {one_line(job.command, _COMMAND)}")
         if last:
             lines.append(f"  {last}")
-        if isinstance(job, Command) and job.path is not None and job.total > OUTPUT_LIMIT:
-            lines.append(f"  all of it: {job.path}")
+        kept = job.path if isinstance(job, Command) and paths else None
+        if kept is not None and job.total > OUTPUT_LIMIT:
+            lines.append(f"  all of it: {kept}")
     running = sum(job.running for job in jobs)
     return ToolResult(
         ok=True,

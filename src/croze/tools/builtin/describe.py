@@ -6,13 +6,14 @@ from msgspec import Meta
 
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.cases import CASES, told
+from croze.types.errors import CrozeError
 from croze.types.parts import ToolCall
 from croze.types.tool import Access, ToolExample, ToolResult, View
 
 
 class DescribeTools(Tool, frozen=True):
-    """Get the full description of tools that are only listed by name, or a guide on combining tools:
-    case:explore, case:rename, case:long-output, case:many-edits."""
+    """Get the full description of tools that are only listed by name, or a guide: case:explore,
+    case:rename, case:long-output, case:many-edits, case:external-tool."""
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="describe_tools",
@@ -24,14 +25,17 @@ class DescribeTools(Tool, frozen=True):
     names: Annotated[tuple[str, ...], Meta(min_length=1, description="tool names")]
 
     async def run(self, ctx: ToolContext) -> ToolResult:
-        tools = [name for name in self.names if name not in CASES]
+        servers = [name for name in self.names if _is_of_server(ctx, name)]
+        tools = [name for name in self.names if name not in CASES and name not in servers]
         text, unknown = ctx.describe(tools)
         guides = [self._guide(ctx, name) for name in self.names if name in CASES]
-        text = "\n\n".join(filter(None, [text.strip(), *guides]))
+        told, absent = await self._of_servers(ctx, servers)
+        unknown += absent
+        text = "\n\n".join(filter(None, [text.strip(), *told, *guides]))
         known = [name for name in self.names if name not in unknown]
         missing = f"There is no tool named {', '.join(unknown)}." if unknown else ""
         if not known:
-            return ToolResult(ok=False, message=missing, code="unknown_tool")
+            return ToolResult(ok=False, message=missing, text=text, code="unknown_tool")
         return ToolResult(
             ok=True,
             message=missing or f"Described: {', '.join(known)}.",
@@ -41,6 +45,20 @@ class DescribeTools(Tool, frozen=True):
         )
 
     @staticmethod
+    async def _of_servers(ctx: ToolContext, names: list[str]) -> tuple[list[str], list[str]]:
+        """What MCP servers say of their tools, started for it where they don't run; the names that are none."""
+        told: list[str] = []
+        absent: list[str] = []
+        for name in names:
+            assert ctx.outside is not None
+            try:
+                told.append(await ctx.outside.described(name))
+            except CrozeError as error:
+                absent.append(name)
+                told.append(f"{name}: {error.message} {error.hint}".strip())
+        return told, absent
+
+    @staticmethod
     def _guide(ctx: ToolContext, name: str) -> str:
         _, unknown = ctx.describe(CASES[name].tools)
         return told(name, unknown)
@@ -48,6 +66,10 @@ class DescribeTools(Tool, frozen=True):
     @classmethod
     def digest(cls, call: ToolCall, result: ToolResult) -> str:
         return f"{result.message}\n{result.text}".strip()
+
+
+def _is_of_server(ctx: ToolContext, name: str) -> bool:
+    return name not in CASES and ctx.outside is not None and ctx.outside.speaks_of(name)
 
 
 class CallTool(Tool, frozen=True):

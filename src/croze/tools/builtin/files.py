@@ -11,6 +11,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from croze.edit.source import Source, is_binary, lf
+from croze.knowledge.modules import Noticed
 from croze.tools.again import unless_visible
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.builtin.failures import failed, missing
@@ -73,6 +74,10 @@ class ReadFile(Tool, frozen=True):
     )
 
     async def run(self, ctx: ToolContext) -> ToolResult:
+        result = await self._read(ctx)
+        return _with_modules(ctx, result) if result.ok else result
+
+    async def _read(self, ctx: ToolContext) -> ToolResult:
         files = ctx.workspace.files
         try:
             found = files.stat(self.path)
@@ -237,6 +242,22 @@ def _between(chunk: bytes, first: int, last: int) -> bytes:
         if end == 0:
             return chunk[start:]
     return chunk[start:end]
+
+
+def _with_modules(ctx: ToolContext, result: ToolResult) -> ToolResult:
+    """The result, with the modules named that the file lies in and that the session meets first here."""
+    noticed = ctx.cache.beside(Noticed)
+    found = [
+        folder
+        for path in result.observed
+        for folder in noticed.fresh(ctx.session, ctx.workspace.files, path)
+    ]
+    if not found:
+        return result
+    names = " and ".join(". (the root)" if folder == "." else folder for folder in found)
+    what = f"the module{'' if len(found) == 1 else 's'} {names}"
+    message = f"{result.message.rstrip('.')}. It lies in {what}: ac_mod_read tells what for and how it is used."
+    return replace(result, message=message)
 
 
 def _form(source: Source) -> str:

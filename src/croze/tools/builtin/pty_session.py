@@ -16,6 +16,7 @@ from croze.types.tool import Access, ToolExample, ToolResult, View
 from croze.workspace.paths import below
 from croze.workspace.process import child_environment
 from croze.workspace.pty import QUIET, Seen, Terminal, keys_of
+from croze.workspace.task import way_in
 
 LIMIT = 12_000
 """Characters of a terminal's new output that the model gets: the newest."""
@@ -64,17 +65,16 @@ class SessionStart(Tool, frozen=True):
             )
         try:
             pattern = _pattern(self.wait_for)
-            if workspace.kind != "project":
-                root.mkdir(parents=True, exist_ok=True)
             sandbox = await sandbox_for(ctx)
-            terminal = Terminal(self.command, rows=self.rows, columns=self.cols)
+            sieve = None if workspace.mask is None else workspace.mask.stream()
+            terminal = Terminal(self.command, rows=self.rows, columns=self.cols, sieve=sieve)
             terminal.call_id = ctx.call.id
             await ctx.background.start(
                 terminal,
                 shell(self.command),
                 cwd=cwd,
                 env={**child_environment(ctx.env), "TERM": "xterm"},
-                sandbox=terminal.entrance(sandbox),
+                sandbox=way_in(workspace, terminal.entrance(sandbox)),
             )
         except CrozeError as error:
             return failed(error)

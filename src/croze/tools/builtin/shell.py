@@ -22,6 +22,7 @@ from croze.types.tool import Access, ToolExample, ToolResult, View
 from croze.workspace.background import Command
 from croze.workspace.process import ProcessResult, child_environment, run
 from croze.workspace.sandbox import News, explain, lacks_network
+from croze.workspace.task import way_in
 from croze.workspace.workspace import Workspace
 from croze.workspace.wrapper import Wrapper
 
@@ -80,11 +81,8 @@ class ExecuteCommand(Tool, frozen=True):
         if self.background:
             return await self._start(ctx)
         workspace = ctx.workspace
-        is_project = workspace.kind == "project"
         live = _Live(ctx)
         try:
-            if not is_project:
-                workspace.root.mkdir(parents=True, exist_ok=True)
             sandbox = await sandbox_for(ctx)
             ended = await run(
                 shell(self.command),
@@ -93,8 +91,8 @@ class ExecuteCommand(Tool, frozen=True):
                 timeout=self.timeout,
                 output_limit=OUTPUT_LIMIT,
                 on_output=live.feed,
-                spill=spill_folder(ctx, sandbox) if is_project else None,
-                sandbox=sandbox,
+                spill=spill_folder(ctx, sandbox),
+                sandbox=way_in(workspace, sandbox),
             )
         except CrozeError as error:
             return failed(error)
@@ -108,14 +106,16 @@ class ExecuteCommand(Tool, frozen=True):
         """Start it beside the conversation."""
         workspace = ctx.workspace
         try:
-            if workspace.kind != "project":
-                workspace.root.mkdir(parents=True, exist_ok=True)
             sandbox = await sandbox_for(ctx)
             job = Command(self.command, spill_folder(ctx, sandbox))
             job.call_id = ctx.call.id
             env = child_environment(ctx.env)
             await ctx.background.start(
-                job, shell(self.command), cwd=workspace.root, env=env, sandbox=sandbox
+                job,
+                shell(self.command),
+                cwd=workspace.root,
+                env=env,
+                sandbox=way_in(workspace, sandbox),
             )
         except CrozeError as error:
             return failed(error)
@@ -132,7 +132,7 @@ class ExecuteCommand(Tool, frozen=True):
             message=f"Started in the background as {job.id}.",
             text=" ".join(notes),
             view=View(title=f"$ {self.command} &", body=f"{job.id}", kind="output"),
-            data={"task_id": job.id, "output_file": None if job.path is None else str(job.path)},
+            data={"task_id": job.id, "output_file": _told(workspace, job.path)},
         )
 
     def preview(self, ctx: ToolContext) -> View:
@@ -157,13 +157,11 @@ class ExecuteCommand(Tool, frozen=True):
             head, tail = ended_early(head), begun_anew(tail)
             omitted = ended.omitted + len(f"{ended.head}{ended.tail}") - len(head + tail)
             truncated = f"{omitted:,} of {ended.total:,} bytes of output left out"
-            if ended.spill is not None:
-                truncated += f"; until this session ends all is in {ended.spill}, for sed and grep"
+            if kept := _told(workspace, ended.spill):
+                truncated += f"; until this session ends all is in {kept}, for sed and grep"
             text = f"{readable(head).rstrip()}\n[… {truncated}]\n{readable(tail)}"
         else:
             text = readable(head)
-        if workspace.kind == "task":
-            text = text.replace(str(workspace.root), ".")
         return ToolResult(
             ok=code is None,
             message=message,
@@ -174,7 +172,7 @@ class ExecuteCommand(Tool, frozen=True):
                 "signal": ended.signal,
                 "seconds": round(ended.seconds, 3),
                 "bytes": ended.total,
-                "output_file": None if ended.spill is None else str(ended.spill),
+                "output_file": _told(workspace, ended.spill),
             },
             code=code,
             truncated=truncated,
@@ -229,6 +227,11 @@ def spill_folder(ctx: ToolContext, sandbox: Wrapper | None) -> Path:
     if ctx.workspace.confinement is None:
         return folder
     return ctx.workspace.confinement.outputs(folder)
+
+
+def _told(workspace: Workspace, kept: Path | None) -> str | None:
+    """The file of a long output; in a task workspace no such path is told: read_result gives it."""
+    return None if kept is None or workspace.kind == "task" else str(kept)
 
 
 def _failure(ended: ProcessResult) -> str:

@@ -20,8 +20,9 @@ MAX_NAMED = 8
 
 class ReadResult(Tool, frozen=True):
     """Read an earlier result of this conversation in full, where it was cut, cleared or summarised; by
-    the message id in its hint or stub, or by its call's id. Also replies and what the user said. At
-    most 500 lines a call; the result says how to go on."""
+    the message id in its hint or stub, or by its call's id. Also replies, what the user said, and by its
+    session's id the patch of a sub-agent that worked apart. At most 500 lines a call; the result says how
+    to go on."""
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="read_result",
@@ -39,12 +40,15 @@ class ReadResult(Tool, frozen=True):
         messages = ctx.remembered()
         wanted = self.id.strip()
         found = matches(wanted, messages)
-        if len(found) != 1:
-            return _unknown(wanted, found, messages)
-        message = found[0]
-        lines = pieces(await ctx.recall(message.id))
+        if len(found) == 1:
+            id, name = found[0].id, f"{found[0].id[:SHORT]}, {found[0].what}"
+            lines = pieces(await ctx.recall(id))
+        else:  # what is no message may be a sub-agent's work
+            id, name = wanted, f"{wanted[:SHORT]}, a sub-agent's work as a patch"
+            lines = [] if found else pieces(await ctx.recall(wanted))
+            if not lines:
+                return _unknown(wanted, found, messages)
         start, end = self.start_line or 1, self.end_line or len(lines)
-        name = f"{message.id[:SHORT]}, {message.what}"
         if not lines:
             return ToolResult(ok=True, message=f"{name}: it is empty.")
         if start > len(lines) or end < start:
@@ -66,7 +70,7 @@ class ReadResult(Tool, frozen=True):
             text=text,
             view=View(title=f"Read again {name} ({what})", body=text),
             data={
-                "message_id": message.id,
+                "message_id": id,
                 "start_line": start,
                 "end_line": last,
                 "lines": len(lines),

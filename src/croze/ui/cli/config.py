@@ -66,6 +66,12 @@ DESCRIPTIONS: dict[str, str] = {
     "workspace.tree": mark("Tell the model the project's folders when a session opens"),
     "workspace.tree_depth": mark("Levels of folders in it; unset suits the project's size"),
     "workspace.tree_characters": mark("Longest tree in characters; unset is 3,000"),
+    "teams.parallel": mark("How many sub-agents work at a time"),
+    "teams.depth": mark("How deep sub-agents call others"),
+    "teams.replans": mark("How often a turn is planned again because tasks failed"),
+    "knowledge.active_context": mark("Notes on folders: told, written after tasks, or both"),
+    "knowledge.library_tokens": mark("Tokens of added libraries' documentation that are told at the opening"),
+    "knowledge.library_repository": mark("Where documentation of libraries is fetched from, by git"),
     "ui.language": mark("Language of messages"),
     "ui.color": mark("When to use colours"),
     "plugins.tools": mark("Installed tool plugins to load, by name"),
@@ -85,8 +91,12 @@ DESCRIPTIONS: dict[str, str] = {
     "providers.*.base_url": mark("Address of the server's API"),
     "providers.*.api_key_env": mark("Environment variable that holds the key"),
     "providers.*.wire": mark("Protocol that the server speaks"),
+    "groups.*.members": mark("Agents of the group"),
+    "groups.*.description": mark("What the group is for"),
+    "groups.*.max_messages": mark("Messages after which one of its talks is ended"),
+    "groups.*.max_cost": mark("Dollars after which one of its talks is ended"),
 }
-"""What each setting is for; the tables' keys stand under `models.*` and `providers.*`."""
+"""What each setting is for; the tables' keys stand under `models.*`, `providers.*` and `groups.*`."""
 
 
 @click.group(
@@ -103,7 +113,7 @@ def config() -> None:
 
 
 def _load(state: State) -> Config:
-    loaded = configuration.load(state.cwd, env=state.env)
+    loaded = configuration.load(state.cwd, env=state.env, trust=state.trust)
     state.tell(loaded.notices)
     return loaded
 
@@ -229,13 +239,13 @@ def edit(state: State) -> int:
     path = Paths.of(state.env).config_file
     if not path.exists():
         write_checked(path, TEMPLATE.encode())
-    _edit(state, str(path))
+    run_editor(state, str(path))
     count = check_file(path)
     state.out.note(_("{path} is fine: {count} settings", path=path, count=count))
     return Exit.DONE
 
 
-def _edit(state: State, path: str) -> None:
+def run_editor(state: State, path: str) -> None:
     """Run the user's editor and wait for it."""
     editor = state.env.get("VISUAL") or state.env.get("EDITOR") or "vi"
     try:

@@ -110,6 +110,8 @@ async def _write(
         code = Exit.FAILED
     report.end(stopped, code)
     report.note(told(law))
+    if not law.problem:
+        report.note(_("read it; `croze trust` then makes it the law here"))
     return int(code)
 
 

@@ -7,6 +7,7 @@ import click
 
 from croze.types.errors import UsageError
 from croze.ui.cli.framework import Number, Pick
+from croze.ui.cli.state import State
 from croze.ui.i18n import _, mark
 
 if TYPE_CHECKING:
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 MODES = ("plan", "ask", "auto-edit", "full")
+
+
+def _trust(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    state = ctx.find_object(State)
+    if wanted and state is not None:
+        state.trust = True
+
 
 _OPTIONS = (
     click.option(
@@ -74,6 +82,11 @@ _OPTIONS = (
     click.option(
         "--zone", metavar="SIZE",
         help=mark("Above what size: 80k, 1.5M, a number of tokens, a share such as 0.5, or auto."),
+    ),
+    click.option(
+        "--trust", is_flag=True, expose_value=False, callback=_trust,
+        help=mark("Let the project's files act and instruct as they are now, for this run only: its "
+                  "settings, hooks, servers, agents, rules. For a repository that you know."),
     ),
     click.option(
         "--record", metavar="FILE", help=mark("Write the model's replies to FILE as a script.")

@@ -4,17 +4,28 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from croze.text.display import one_line
-from croze.types.event import Event, HooksRan, ModelCalled, Stopped, ToolReturned, ToolStarted
+from croze.types.event import (
+    Event,
+    HooksRan,
+    ModelCalled,
+    Notice,
+    PlanSet,
+    Stopped,
+    ToolReturned,
+    ToolStarted,
+)
 from croze.types.news import ChildNews
 from croze.types.outward import (
     CompletionObject,
     ErrorObject,
     FileChangedObject,
+    MergedObject,
     NoticeObject,
     Outward,
     PrunedObject,
     ResultObject,
     RetryObject,
+    SubAgentFinishedObject,
     TokenUsageObject,
     encode,
 )
@@ -25,7 +36,11 @@ from croze.ui.cli.exits import Exit
 from croze.ui.cli.output import Output, dollars, thousands
 from croze.ui.hooks import hook_lines
 from croze.ui.i18n import _, explain_code
+from croze.ui.merges import conflict_lines
+from croze.ui.opening import opening_notices
+from croze.ui.plan import PlanView
 from croze.ui.sums import cache_parts, counted_files, counted_steps
+from croze.ui.team import TeamView
 
 if TYPE_CHECKING:
     from croze.app.app import Session
@@ -48,21 +63,25 @@ class Report:
         self._translator: Translator | None = None
         self._session = ""
         self._model = ""
-        self._usage: list[TokenUsageObject] = []
+        self._usage: list[tuple[int | None, int | None]] = []
         self._files: dict[str, None] = {}
         self._subjects: dict[str, str] = {}
         self._last_problem = ""
+        self._plan = PlanView()
+        self._team = TeamView(words=verbose)
         self._open_line = False
         self.answer = ""
         self.pipe_closed = False
         self._told_flag = False
         self.cancel: Callable[[], None] | None = None
         self._added: Callable[[], Sequence[Event]] = tuple
+        self._record: Callable[[], dict[str, Any]] = dict
 
     def begin(self, session: "Session") -> Callable[[], None]:
         """Start to watch; gives the function that ends it."""
         start = len(session.events)
         self._added = lambda: session.events[start:]
+        self._record = lambda: _record(session, start)
         earlier = sum(
             isinstance(e.body, ModelCalled) and e.body.purpose == "main" for e in session.events
         )
@@ -72,6 +91,8 @@ class Report:
         )
         self.note(_("model {model}, conversation {id}", model=self._model, id=session.id))
         self._object(self._translator.opening())
+        for event in opening_notices(session.events):
+            self._watch(event)
         return session.subscribe(self._watch)
 
     def note(self, text: str) -> None:
@@ -116,16 +137,19 @@ class Report:
 
     def _account_cache(self) -> None:
         """What the run's shared cache did, in one line; nothing where it did nothing."""
-        from croze.app.stats import stats_of
+        from croze.app.stats import SHARED, stats_of
 
-        parts = cache_parts(stats_of(self._added()))
+        added = self._added()
+        if any(isinstance(e.body, Notice) and e.body.code == SHARED for e in added):
+            return  # told already, of all agents together
+        parts = cache_parts(stats_of(added))
         if parts:
             self.note("; ".join(parts))
 
     def _tokens(self) -> tuple[int | None, int | None]:
         return (
-            _total([u.input_tokens for u in self._usage]),
-            _total([u.output_tokens for u in self._usage]),
+            _total([count_in for count_in, _out in self._usage]),
+            _total([count_out for _in, count_out in self._usage]),
         )
 
     def _result(self, stopped: Stopped, code: Exit, problem: str, data: Any) -> ResultObject:
@@ -146,6 +170,7 @@ class Report:
             cost=stopped.cost,
             refused=stopped.refused,
             files_changed=tuple(self._files),
+            record=self._record(),
         )
 
     def _watch(self, item: Event | Delta | ChildNews) -> None:
@@ -153,7 +178,11 @@ class Report:
         for found in self._translator.of(item):
             self._take(found)
             self._object(found)
+        for text, _style in self._team.lines(item):
+            self.note(text)
         if isinstance(item, ChildNews):
+            if isinstance(item.item, Event) and isinstance(item.item.body, ToolReturned):
+                self._tell_flag(item.item.body)
             return
         if isinstance(item, Delta):
             if self._verbose and item.text and item.kind in ("text", "thinking", "output"):
@@ -165,6 +194,9 @@ class Report:
             self._tool(item.body)
         elif isinstance(item.body, HooksRan):
             for text, _style in hook_lines(item.body):
+                self.note(text)
+        elif isinstance(item.body, PlanSet):
+            for text, _style in self._plan.take(item.body):
                 self.note(text)
 
     def _tool(self, body: ToolReturned) -> None:
@@ -181,6 +213,13 @@ class Report:
         flag = str(body.data.get("flag") or "") if isinstance(body.data, dict) else ""
         text = body.message.partition(f" The user can allow it with {flag}")[0] if flag else ""
         self.note(_("refused: {text}", text=one_line(text or body.message, 300)))
+        self._tell_flag(body)
+
+    def _tell_flag(self, body: ToolReturned) -> None:
+        """Of the first refusal the flag that would allow the call, a sub-agent's too."""
+        flag = ""
+        if body.code == NOT_ALLOWED and isinstance(body.data, dict):
+            flag = str(body.data.get("flag") or "")
         if flag and not self._told_flag:
             self._told_flag = True
             self._out.note("  " + _("to allow it beforehand: {flag}", flag=flag))
@@ -200,7 +239,12 @@ class Report:
             case CompletionObject():
                 self.answer = item.result
             case TokenUsageObject():
-                self._usage.append(item)
+                self._usage.append((item.input_tokens, item.output_tokens))
+            case SubAgentFinishedObject() if item.report.steps:
+                self._usage.append((item.report.usage.input, item.report.usage.output))
+            case MergedObject(conflicts=conflicts):
+                for text in conflict_lines(conflicts):
+                    self.note(text)
             case FileChangedObject():
                 self._files[item.change.path] = None
             case RetryObject():
@@ -236,3 +280,9 @@ def _total(counts: list[int | None]) -> int | None:
     """The sum; unknown when one of them is, or when there is none."""
     known = [c for c in counts if c is not None]
     return sum(known) if counts and len(known) == len(counts) else None
+
+
+def _record(session: "Session", start: int) -> dict[str, Any]:
+    from croze.app.record import record
+
+    return record(session.events, start)

@@ -39,10 +39,29 @@ COMMANDS: dict[str, tuple[str, str]] = {
         mark("List the turns that undo can go back to."),
     ),
     "commit": ("croze.ui.cli.timetravel:commit", mark("Commit what a conversation has changed.")),
+    "knowledge": (
+        "croze.ui.cli.knowledge:knowledge",
+        mark("Show the files that tell agents something, and what became of each."),
+    ),
+    "blame": (
+        "croze.ui.cli.blame:blame",
+        mark("Show which conversation, agent and turn wrote each line of a file."),
+    ),
+    "docs": ("croze.ui.cli.docs:docs", mark("Write a documentation set for this project.")),
     "permissions": (
         "croze.ui.cli.permissions:permissions",
         mark("Show, change and try the rules of what may run without a question."),
     ),
+    "trust": (
+        "croze.ui.cli.trust:trust",
+        mark("Show what of this project would act or instruct, and let it."),
+    ),
+    "tools": (
+        "croze.ui.cli.tools:tools",
+        mark("List, show and make the tools that agents use."),
+    ),
+    "lib": ("croze.ui.cli.lib:lib", mark("Add documentation of libraries for agents to know.")),
+    "mcp": ("croze.ui.cli.mcp:mcp", mark("Add, try and approve servers of outside tools.")),
     "config": ("croze.ui.cli.config:config", mark("Show and change settings.")),
     "demo": ("croze.ui.cli.demo:demo", mark("Watch a scripted model mend a real bug.")),
     "doctor": ("croze.ui.cli.doctor:doctor", mark("Check that everything croze needs is there.")),
@@ -83,20 +102,21 @@ def cli(ctx: click.Context, /, **given: Any) -> int | None:
     state = ctx.find_object(State)
     assert state is not None
     from croze.ui.repl.open import open_chat
+    from croze.ui.repl.trust import open_asking
 
     options, _verbose = options_from(given, headless=False)
-    return open_chat(state.open(), options, state.out)
+    return open_chat(open_asking(state), options, state.out)
 
 
 def _hand_on(ctx: click.Context, given: dict[str, Any]) -> None:
-    """`croze --model a:b run …` is `croze run --model a:b …`; other commands run no session."""
+    """`croze --model a:b run …` is `croze run --model a:b …`, and so for docs; other commands run no session."""
     named = {
         name: value
         for name, value in given.items()
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     command = str(ctx.invoked_subcommand)
-    if command in ("run", "exec"):
+    if command in ("run", "exec", "docs"):
         ctx.default_map = {**(ctx.default_map or {}), command: named}
     elif named:
         option = next(p.opts[0] for p in ctx.command.params if p.name in named)

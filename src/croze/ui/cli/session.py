@@ -10,7 +10,7 @@ from croze.types.errors import UsageError
 from croze.ui.cli.exits import Exit
 from croze.ui.cli.framework import Command, LazyGroup, Number, Pick
 from croze.ui.cli.listing import SHORT, named, row_of
-from croze.ui.cli.output import dollars, local_time, thousands
+from croze.ui.cli.output import columns, dollars, local_time, thousands
 from croze.ui.cli.state import State, pass_state
 from croze.ui.cli.transcript import write_transcript
 from croze.ui.cli.with_app import with_app, write_json
@@ -77,6 +77,40 @@ def show(state: State, conversation: str, form: str) -> int:
     if form == "json":
         return write_json(state, found)
     write_transcript(state.out, found)
+    return Exit.DONE
+
+
+@session.command("tree", cls=Command, help=mark("Show a conversation with its sub-agents."))
+@click.argument("conversation")
+@_FORMAT
+@pass_state
+def tree(state: State, conversation: str, form: str) -> int:
+    from croze.app.family import family_of
+    from croze.ui.team import family_lines
+
+    found = with_app(state, lambda app: family_of(app, conversation))
+    if form == "json":
+        return write_json(state, found)
+    for text in family_lines(found, columns()):
+        state.out.line(text)
+    return Exit.DONE
+
+
+@session.command("plan", cls=Command, help=mark("Show the orchestrator's plan as it stands."))
+@click.argument("conversation")
+@_FORMAT
+@pass_state
+def plan(state: State, conversation: str, form: str) -> int:
+    from croze.app.plans import plan_of
+    from croze.ui.plan import heading, tree
+
+    found = with_app(state, lambda app: plan_of(app, conversation))
+    if form == "json":
+        return write_json(state, found)
+    state.out.line(heading(found.plan))
+    spent = {child: (used.steps, used.cost) for child, used in found.workers.items()}
+    for text, _style in tree(found.plan, spent):
+        state.out.line(text)
     return Exit.DONE
 
 

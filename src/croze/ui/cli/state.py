@@ -31,6 +31,8 @@ class State:
     cwd: Path
     out: Output = field(default_factory=Output)
     opener: "Callable[..., App]" = _open_app
+    trust: bool = False
+    """Whether the project's files may act in this run (--trust)."""
 
     @classmethod
     def of_process(cls) -> "State":
@@ -46,9 +48,14 @@ class State:
 
     def open(self, overrides: Mapping[str, object] | None = None) -> "App":
         """The application for this folder. What must be told once is told on standard error."""
-        app = self.opener(cwd=self.cwd, overrides=overrides or {}, env=self.env)
+        app = self.open_silently(overrides)
         self.tell(app.config.notices)
         return app
+
+    def open_silently(self, overrides: Mapping[str, object] | None = None) -> "App":
+        """The same, and nothing is told."""
+        trust = {"trust": True} if self.trust else {}
+        return self.opener(cwd=self.cwd, overrides=overrides or {}, env=self.env, **trust)
 
     def tell(self, notices: "tuple[Finding, ...]") -> None:
         for notice in notices:

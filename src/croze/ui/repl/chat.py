@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from croze.text.display import one_line
 from croze.types.errors import CrozeError
-from croze.types.event import Asked, BackgroundTask, Event, Stopped
+from croze.types.event import Asked, Event, Stopped
 from croze.types.news import ChildNews
 from croze.types.stream import Delta
 from croze.ui.cli.exits import Exit, exit_of_turn
@@ -18,8 +18,9 @@ from croze.ui.cli.interrupt import Interrupt
 from croze.ui.cli.listing import row_of
 from croze.ui.cli.output import columns, dollars, table_lines, thousands
 from croze.ui.i18n import _, explain
+from croze.ui.opening import opening_notices
 from croze.ui.render import Screen
-from croze.ui.repl import init, inspect, questions, rewind
+from croze.ui.repl import init, inspect, questions, rewind, skills
 from croze.ui.repl.reader import Reader
 from croze.ui.repl.recall import last_exchange
 
@@ -49,7 +50,8 @@ class Chat:
         self._screen = screen
         self._interrupt = interrupt
         self._session: Session | None = None
-        self._asked: asyncio.Queue[Asked] = asyncio.Queue()
+        self._asked: asyncio.Queue[tuple[Asked, ChildNews | None]] = asyncio.Queue()
+        self._over: set[str] = set()
         self._commands: dict[str, tuple[Callable[[str], Awaitable[None]], str]] = {
             "/help": (self._help, _("what there is to say")),
             "/model": (
@@ -63,11 +65,18 @@ class Chat:
                     "what the model saw: sections, tokens, cost; also why, breaks, receipts, restore"
                 ),
             ),
+            "/plan": (self._plan, _("the orchestrator's plan as it stands")),
             "/compact": (self._compact, _("make the context smaller now, and say what that did")),
             "/resume": (self._resume, _("list conversations, or go on with one: /resume ID")),
+            "/skills": (
+                self._skills,
+                _("the skills that there are; /NAME uses one"),
+            ),
             "/undo": (self._undo, _("take back the last turn: files, conversation, todo list")),
             "/redo": (self._redo, _("bring back what was undone last")),
             "/diff": (self._diff, _("what this conversation has changed")),
+            "/lib": (self._lib, _("documentation of libraries: list, add NAME, remove NAME, refresh")),
+            "/mcp": (self._mcp, _("the MCP servers, and which of them run")),
             "/init": (self._init, _("look round and write the project's guide, AGENTS.md")),
             "/new": (self._new, _("begin a new conversation")),
             "/exit": (self._exit, _("leave (Ctrl-D does as well)")),
@@ -121,7 +130,9 @@ class Chat:
         if line.startswith("/"):
             name, _space, rest = line.partition(" ")
             command = self._commands.get(name)
-            if command is None:
+            if command is None and (task := skills.task(self._app, name, rest.strip())):
+                self._ended(await self._turn(task))
+            elif command is None:
                 self._screen.line(
                     _("There is no {name}; /help lists what there is.", name=name), "red"
                 )
@@ -154,7 +165,11 @@ class Chat:
     async def _ask(self) -> None:
         """Put the turn's questions as they come, until it is over."""
         while True:
-            asked = await self._asked.get()
+            asked, news = await self._asked.get()
+            if news is not None:
+                if news.path[-1][0] in self._over:
+                    continue  # whoever asked was stopped meanwhile
+                self._screen.asked_by(news, asked)
             given = await questions.put(asked, self._reader, self._screen, self.session.cancel)
             if given is not None:
                 self.session.answer(asked.ask_id, *given)
@@ -164,14 +179,29 @@ class Chat:
         self.session.cancel()
 
     def _watch(self, item: Event | Delta | ChildNews) -> None:
+        if isinstance(item, ChildNews):
+            self._watch_child(item)
+            return
         if isinstance(item, Event) and isinstance(item.body, Asked):
             if self._options.headless:
                 return  # nobody is here, and the answer is given already
-            self._asked.put_nowait(item.body)
-        if isinstance(item, Event) and isinstance(item.body, BackgroundTask):
+            self._asked.put_nowait((item.body, None))
+        if isinstance(item, Delta):
+            self._screen.watch(item)
+        else:
             self._reader.above(lambda: self._screen.watch(item))
-            return
-        self._screen.watch(item)
+
+    def _watch_child(self, news: ChildNews) -> None:
+        """A sub-agent's questions wait until their turn comes; what it does is shown above a line that is
+        being typed."""
+        if isinstance(news.item, Event):
+            child, body = news.path[-1][0], news.item.body
+            if isinstance(body, Asked) and not self._options.headless:
+                self._over.discard(child)
+                self._asked.put_nowait((body, news))
+            elif isinstance(body, Stopped):
+                self._over.add(child)
+        self._reader.above(lambda: self._screen.watch(news))
 
     async def _switch(self, options: "RunOptions", *, greet: bool = True) -> None:
         session = await self._app.session(options)
@@ -181,6 +211,8 @@ class Chat:
         session.subscribe(self._watch)
         if greet:
             self._greet(session)
+            for event in opening_notices(session.events):
+                self._watch(event)
 
     def _greet(self, session: "Session") -> None:
         self._screen.line(
@@ -208,7 +240,12 @@ class Chat:
         try:
             await self._switch(options)
         except CrozeError:
-            back = replace(self._options, resume=old.id if used else None, continue_=False)
+            back = replace(
+                self._options,
+                resume=old.id if used else None,
+                continue_=False,
+                agent=None if used else self._options.agent,
+            )
             await self._switch(back, greet=False)
             raise
 
@@ -216,6 +253,17 @@ class Chat:
         for name, (_command, what) in self._commands.items():
             self._screen.line(f"  {name:<9} {what}")
         self._screen.line(_("  Ctrl-C    stop the step; what arrived is kept"))
+
+    async def _lib(self, rest: str) -> None:
+        from croze.ui.repl.libraries import lib
+
+        await lib(self._screen, self._app, self.session, rest)
+
+    async def _mcp(self, _rest: str) -> None:
+        from croze.ui.repl.servers import servers_of
+
+        for line in servers_of(self._app):
+            self._screen.line(line)
 
     async def _model(self, rest: str) -> None:
         if not rest:
@@ -247,6 +295,15 @@ class Chat:
     async def _context(self, rest: str) -> None:
         await inspect.context(self._screen, self._app, self.session, rest)
 
+    async def _plan(self, _rest: str) -> None:
+        from croze.app.plans import planned_in
+
+        found = planned_in(self.session.events, self.session.id)
+        if found is None:
+            self._screen.line(_("There is no plan here: the agent orchestrator makes one."), "dim")
+            return
+        self._screen.plan(found.plan, {c: (u.steps, u.cost) for c, u in found.workers.items()})
+
     async def _compact(self, _rest: str) -> None:
         self._screen.width = columns()
         with self._reader.working(), self._interrupt.turn(self._cancel):
@@ -259,12 +316,17 @@ class Chat:
             found = await self._app.conversations.resolve(rest)
             if found != self.session.id:
                 await self._reopen(
-                    replace(self._options, resume=found, continue_=False, model=None)
+                    replace(
+                        self._options, resume=found, continue_=False, model=None, agent=None
+                    )
                 )
             return
         rows = [row_of(one) for one in await self._app.conversations.list(limit=15)]
         for text in table_lines(rows):
             self._screen.line(f"  {text}")
+
+    async def _skills(self, _rest: str) -> None:
+        skills.show(self._screen, self._app)
 
     async def _undo(self, rest: str) -> None:
         await rewind.undo(self._screen, self.session, rest)

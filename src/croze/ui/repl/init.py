@@ -40,6 +40,8 @@ async def write(
     report, stopped = await write_law(root, name, submit)
     if stopped.reason == "done":
         screen.line(told(report), "yellow" if report.problem else "dim")
+        if not report.problem:
+            screen.line(_("read it; `croze trust` then makes it the law here"), "dim")
     return stopped
 
 

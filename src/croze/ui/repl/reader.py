@@ -71,7 +71,7 @@ class TerminalReader:
             return None
 
     def above(self, draw: Callable[[], None]) -> None:
-        if not self._session.app.is_running:
+        if not any(each.app.is_running for each in (self._session, self._question)):
             draw()
             return
         from prompt_toolkit.application import run_in_terminal
