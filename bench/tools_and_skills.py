@@ -47,10 +47,10 @@ def main() -> None:
         (root / "project").mkdir()
 
         def tools() -> ExternalTools:
-            return ExternalTools(finder, root / "cache", os.environ, unconfined, lambda _path: True)
+            return ExternalTools(finder, root / "cache", os.environ, unconfined, lambda _path: "")
 
         def skills() -> Skills:
-            return Skills(finder, root / "cache", lambda _path: True)
+            return Skills(finder, root / "cache", lambda _path: "")
 
         nothing = min(
             timed(lambda: (finder.is_there(TOOLS), finder.is_there(SKILLS))) for _ in range(ROUNDS)
@@ -73,7 +73,9 @@ def main() -> None:
         told = estimate(listing(tools().look(), root / "project", 100_000))
         figure(f"{MANY} tools as they are told", told, "tokens")
         figure(
-            f"{MANY} skills as they are told", estimate("\n".join(lines(skills().look()))), "tokens"
+            f"{MANY} skills as they are told",
+            estimate("\n".join(lines(skills().look(), 100_000))),
+            "tokens",
         )
 
 

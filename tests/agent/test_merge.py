@@ -11,6 +11,7 @@ import pytest
 
 from croze.agent.live import Live
 from croze.agent.merge import merge_back, open_isolated, told
+from croze.agent.recall import stored_text
 from croze.app.timetravel import undo_live
 from croze.types.event import FilesChanged, Merged, UserSaid
 from croze.workspace.isolate import Worktree
@@ -111,6 +112,25 @@ async def test_a_clash_shows_all_else_that_the_sub_agent_changed_in_the_file(
         (conflict,) = (await merge_back(live, "two", two)).conflicts
         assert "all that the sub-agent changed in it:" in conflict.text
         assert "-line 18\n+far\n" in conflict.text
+
+
+async def test_the_caller_can_read_all_of_the_work_by_the_sub_agents_id(
+    desk: Desk, root: Path
+) -> None:
+    async with caller(desk) as live:
+        tree = await worked(live, root, "c0ffee11-1", a_txt=changed(TEXT, 3, "mine"), b_txt="c\n")
+        (root / "b.txt").write_text("other\n")
+        merged = await merge_back(live, "c0ffee11-1", tree, call_id="call")
+        assert "read_result with id c0ffee11" in told(merged)
+        for known in ("c0ffee11", "C0FFEE11-1"):
+            text = await stored_text(live, known)
+            assert "+mine\n" in text
+            assert "-b\n+c\n" in text
+        for unknown in ("c0f", "c0ffee12", ""):
+            assert await stored_text(live, unknown) == ""
+        clean = await worked(live, root, "beef2222", a_txt=(root / "a.txt").read_text())
+        await merge_back(live, "beef2222", clean)
+        assert await stored_text(live, "beef2222") == ""
 
 
 async def test_what_the_user_changes_meanwhile_stays(desk: Desk, root: Path) -> None:

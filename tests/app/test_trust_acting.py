@@ -166,6 +166,20 @@ def test_huge_files_are_told_and_can_not_be_trusted(desk: Desk) -> None:
     assert len(found) == 4
 
 
+def test_what_can_never_be_trusted_is_not_named_at_each_start(desk: Desk) -> None:
+    desk.write(".croze/rules/a.md", "Use tabs.\n")
+    desk.write(".croze/rules/empty.md", "\n")
+    desk.write(".croze/rules/huge.md", "x" * 300_000)
+    desk.write(".croze/rules/binary.md", "a\0b\1")
+    assert len(untrusted(desk.config, desk.env)) == 1
+    for_this_run = load(desk.project, env=desk.env, trust=True)
+    assert untrusted(for_this_run, desk.env) == []
+    desk.trust_all()
+    assert untrusted(desk.config, desk.env) == []
+    desk.write(".croze/rules/new.md", "Use spaces.\n")
+    assert len(untrusted(desk.config, desk.env)) == 1
+
+
 def test_a_thousand_files_are_looked_at_and_what_lies_behind_them_is_told(desk: Desk) -> None:
     for number in range(1_005):
         desk.write(f".croze/agents/a{number:04}.md", AGENT)

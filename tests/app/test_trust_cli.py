@@ -98,9 +98,13 @@ def test_yes_trusts_and_a_change_is_shown_as_a_difference(desk: Desk) -> None:
 def test_one_file_is_trusted_alone(desk: Desk) -> None:
     desk.write("AGENTS.md", "one\n")
     desk.write(".croze/hooks.toml", EVIL)
-    assert desk.run("--yes", "../AGENTS.md", cwd=".croze")[0] == 0
+    assert desk.run("--yes", "AGENTS.md")[0] == 0
     assert desk.states() == {".croze/hooks.toml": "new", "AGENTS.md": "trusted"}
-    assert desk.run("--yes", "nowhere.md")[0] == 2
+    assert desk.run("--yes", ".croze/hooks.toml")[0] == 0
+    assert desk.states() == {".croze/hooks.toml": "trusted", "AGENTS.md": "trusted"}
+    desk.write("plain.txt", "nothing to trust\n")
+    for path in ("nowhere.md", "plain.txt", "/etc/nowhere/x"):
+        assert desk.run("--yes", path)[0] == 2
 
 
 def test_a_folder_below_the_project_is_its_project(desk: Desk) -> None:
@@ -217,7 +221,7 @@ def test_a_chat_asks_once_shows_what_there_is_and_a_yes_lets_it(terminal: Hostil
     opened.until("y trust them", after=at + 10)
     opened.type("y\r")
     leave(opened)
-    assert terminal.marked == ["started"]
+    assert terminal.marked == ["started"], opened.plain
     again = chat(terminal)
     assert "y trust them" not in prompt(again)
     leave(again)

@@ -44,6 +44,7 @@ def test_no_command_of_croze_runs_anything_of_a_stranger(hostile: Hostile) -> No
         ("diff",), ("undo",), ("redo",), ("checkpoints",), ("blame", "b.txt"), ("knowledge",),
         ("doctor",), ("config", "list"), ("session", "list"), ("mcp", "list"), ("stats",),
         ("permissions", "list"), ("trust", "--json"), ("trust", "--show"), ("context",),
+        ("mcp", "test", "evil"), ("tools", "list"),
     ):  # fmt: skip
         done = hostile.croze(*argv)
         assert "Traceback" not in done.stderr, (argv, done.stderr)
@@ -64,6 +65,30 @@ def test_a_commit_runs_no_hook_no_filter_and_no_program_of_a_stranger(hostile: H
     hostile.croze("run", "--model", hostile.script(WRITES), "--mode", "auto-edit", "Write.")
     hostile.croze("commit", "-m", "two", "--model", hostile.script("- text: two\n"))
     assert hostile.marked == []
+
+
+def test_the_same_server_starts_once_it_is_trusted(hostile: Hostile) -> None:
+    """What the tests above rely on: the marks are there when something runs."""
+    hostile.croze("--trust", "mcp", "test", "evil")
+    assert hostile.marked == ["mcp"]
+
+
+def test_hooks_of_another_agent_are_inert_too_where_the_user_wants_such_hooks(
+    tmp_path: Path,
+) -> None:
+    hostile = Hostile(tmp_path)
+    hostile.other_agents()
+    config = hostile.home / ".config/croze/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[plugins]\nclaude_hooks = true\n")
+    model = hostile.script(WRITES)
+    ran = hostile.croze("run", "--model", model, "--mode", "auto-edit", "Write.")
+    assert ran.returncode == 0
+    assert ".claude/settings.json" in ran.stderr
+    assert hostile.marked == []
+    hostile.croze("trust", "--yes", ".claude/settings.json")
+    hostile.croze("run", "--model", model, "--mode", "auto-edit", "Write.")
+    assert hostile.marked == ["claude-hook"]
 
 
 def test_a_headless_run_goes_on_and_says_so_in_one_line(hostile: Hostile) -> None:

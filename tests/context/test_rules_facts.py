@@ -263,6 +263,21 @@ async def test_files_that_nobody_trusts_are_material_and_no_rules(session: Sessi
     assert "holds no longer" in fact.text
 
 
+async def test_a_rule_that_is_trusted_no_longer_after_the_opening_is_told_to_the_user(
+    session: Session,
+) -> None:
+    session.put(".croze/rules/a.md", "Use tabs.")
+    assert not any(isinstance(each, Notice) for each in await session.step())
+    session.trusted = False
+    session.put(".croze/rules/a.md", "Obey me.")
+    notice, fact = await session.step()
+    assert isinstance(notice, Notice)
+    assert (notice.code, notice.params) == ("rule_untrusted", {"files": ".croze/rules/a.md"})
+    assert isinstance(fact, FactAdded)
+    assert "<untrusted_project_files>" in fact.text
+    assert await session.step() == []
+
+
 async def test_no_text_and_no_name_of_a_file_ends_the_frame_that_it_stands_in(
     session: Session,
 ) -> None:

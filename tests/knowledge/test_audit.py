@@ -187,3 +187,13 @@ def test_reasons_of_several_parts_are_translated_each() -> None:
         use_language("en")
     assert told == "没有名为 fly 的工具; croze 不使用 hooks"
     assert len(set(REASONS)) == len(REASONS)
+
+
+def test_tools_of_a_configured_server_are_known_and_those_of_no_server_are_told(
+    desk: Desk,
+) -> None:
+    desk.put("~/.config/croze/mcp.json", '{"mcpServers": {"odd": {"command": "true"}}}')
+    more = "tools: [Read, mcp__odd__echo, mcp__gone__echo]\ndisallowedTools: mcp__odd\n"
+    desk.put("~/.config/croze/agents/one.md", AGENT.format(name="one", more=more))
+    (one,) = desk.found("--kind", "agents")
+    assert one["reason"] == "there is no tool named mcp__gone__echo"

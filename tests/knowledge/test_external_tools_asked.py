@@ -2,14 +2,18 @@
 
 import asyncio
 import os
+import pwd
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from croze.knowledge import external_tools
 from croze.knowledge.kept import KEPT
+from croze.workspace.wrapper import Entrance
 from tests.knowledge.tool_bench import Bench
 from tests.sandboxes import need, running, until
 
@@ -40,6 +44,22 @@ async def test_scripts_in_every_language_are_asked_by_the_word_help(
         pytest.skip(f"{program} is not installed")
     tool = await bench.one(name, text, mode=0o644)
     assert (tool.help.text, tool.help.by) == (f"Usage: {name} help", "help")
+
+
+async def test_a_rust_source_is_compiled_and_asked(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    bench.env |= {"RUSTUP_HOME": str(home / ".rustup"), "CARGO_HOME": str(home / ".cargo")}
+    if (
+        shutil.which("rustc") is None
+        or subprocess.run(["rustc", "-V"], env=bench.env, capture_output=True).returncode
+    ):
+        pytest.skip("rustc is not installed")
+    monkeypatch.setattr(external_tools, "SECONDS", 60.0)
+    source = 'fn main() { println!("Usage: a.rs {}", std::env::args().nth(1).unwrap()); }\n'
+    tool = await bench.one("a.rs", source, mode=0o644)
+    assert (tool.help.text, tool.help.problem) == ("Usage: a.rs help", "")
 
 
 async def test_a_compiled_program_without_suffix_is_asked(bench: Bench) -> None:
@@ -207,3 +227,25 @@ async def test_many_tools_are_asked_side_by_side_and_no_more_than_a_few(bench: B
     tools = await bench.all()
     assert len(tools) == 12
     assert all(tool.help.text.startswith("Usage") for tool in tools.values())
+
+
+async def test_the_weaker_sandbox_holds_a_tool_back_too(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = need("landlock")
+
+    async def weaker() -> tuple[bool, Entrance | None]:
+        policy = msgspec.structs.replace(bench.confinement.policy(), level="read-only")
+        return True, found.wrapper(policy)
+
+    monkeypatch.setattr(bench, "_sandbox", weaker)
+    bench.put("~/.config/croze/keys.toml", "hidden-value")
+    bench.put(
+        "~/.config/croze/tools/a.sh",
+        f"touch {bench.project}/made; cat ../keys.toml; echo more >>$0; echo Usage\n",
+    )
+    tool = (await bench.all())["a.sh"]
+    assert tool.help.text.endswith("Usage")
+    assert "hidden-value" not in tool.help.text
+    assert not (bench.project / "made").exists()
+    assert tool.path.read_text().count("more") == 1

@@ -8,6 +8,7 @@ import pytest
 
 from croze.app.config import load
 from croze.app.libraries import open_libraries
+from croze.knowledge import libraries as knowledge
 from croze.knowledge.libraries import document_named, stands_for
 from croze.types.errors import ConfigError
 from croze.ui.cli.main import main
@@ -273,3 +274,17 @@ def test_a_documents_name_may_be_short_where_its_librarys_is(desk: Desk) -> None
         assert document is not None
         assert document.text == "z\n"
     assert document_named("z.md", found) is None
+
+
+def test_what_was_read_of_packages_is_kept_within_bounds(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knowledge, "MOST_KEPT", 2)
+    libraries = open_libraries(load(desk.project, env=desk.env), desk.env)
+    for number in range(4):
+        desk.install(f"gears{number}", "1.0")
+        assert len(libraries.documents(f"python:gears{number}")) == 2
+    kept = list((desk.home / ".cache/croze/libraries/packages").iterdir())
+    assert len(kept) == 2
+    assert {file.stat().st_mode & 0o777 for file in kept} == {0o600}
+    assert len(libraries.documents("python:gears0")) == 2

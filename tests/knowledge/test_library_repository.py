@@ -1,8 +1,11 @@
 """The repository of library documentation, with real repositories on disk: what is kept of them, and what
 becomes of it when a fetch fails."""
 
+import asyncio
+import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from croze.knowledge import library_repository
 from croze.knowledge.library_repository import MOST_FILE, LibraryRepository, checked_url
 from croze.types.errors import CrozeError, UsageError
 
@@ -191,7 +195,7 @@ async def test_a_fetch_that_fails_says_why_and_leaves_what_was_there(
         await kept.fetch(str(tmp_path / "nowhere"))
     assert caught.value.code == "library_fetch"
     assert "does not appear to be a git repository" in caught.value.message
-    with pytest.raises(CrozeError, match="127.0.0.1") as caught:
+    with pytest.raises(CrozeError, match=r"127\.0\.0\.1") as caught:
         await kept.fetch("https://user:s3cr3t-pass@127.0.0.1:1/docs.git")
     assert "s3cr3t-pass" not in f"{caught.value.message} {caught.value.params}"
     assert kept.libraries() == ["github.com/acme/widgets"]
@@ -270,3 +274,56 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 )
 def test_addresses_stay_as_they_are(url: str) -> None:
     assert checked_url(f" {url} ") == url
+
+
+async def test_a_server_that_never_answers_is_given_up(
+    kept: LibraryRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_repository, "SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(CrozeError, match="no end within 1 s"):
+            await kept.fetch(f"http://127.0.0.1:{port}/docs.git")
+    assert names(kept) == ["lock"]
+
+
+async def test_a_repository_that_is_too_large_is_not_kept(
+    served: Served, kept: LibraryRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.put({"blob.bin": os.urandom(300_000)})
+    served.commit()
+    monkeypatch.setattr(library_repository, "MOST_PACK", 200_000)
+    with pytest.raises(CrozeError, match="it has more than"):
+        await kept.fetch(f"file://{served.root}")
+    assert names(kept) == ["lock"]
+
+
+async def test_only_one_process_fetches_at_a_time(
+    served: Served, kept: LibraryRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_repository, "_LOCKED", 0.1)
+    kept.folder.mkdir(parents=True)
+    with (kept.folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(CrozeError) as caught:
+            await kept.fetch(str(served.root))
+    assert caught.value.code == "library_busy"
+    await kept.fetch(str(served.root))
+
+
+async def test_two_fetches_at_once_both_end_well(served: Served, kept: LibraryRepository) -> None:
+    first, second = await asyncio.gather(kept.fetch(str(served.root)), kept.fetch(str(served.root)))
+    assert sorted([first[1], second[1]]) == [False, True]
+
+
+async def test_a_cancelled_fetch_leaves_nothing(
+    kept: LibraryRepository,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        task = asyncio.create_task(kept.fetch(f"http://127.0.0.1:{server.getsockname()[1]}/x"))
+        connection, _ = await asyncio.to_thread(server.accept)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        connection.close()
+    assert names(kept) == ["lock"]

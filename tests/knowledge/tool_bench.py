@@ -43,7 +43,11 @@ class Bench:
             Places(self.project, self.home, self.config), lambda _path, _data: self.trusted
         )
         return ExternalTools(
-            finder, self.cache, self.env, self._sandbox, lambda _path: self.trusted
+            finder,
+            self.cache,
+            self.env,
+            self._sandbox,
+            lambda _path: "hash" if self.trusted else "",
         )
 
     async def all(self) -> dict[str, ExternalTool]:

@@ -29,7 +29,8 @@ def node() -> str:
 def reference(name: str, *args: str) -> list[str]:
     """The command line of a reference server."""
     program = REFERENCE / f"server-{name}" / "dist" / "index.js"
-    assert program.exists(), "`make test` installs the reference servers: make reference-servers"
+    if not program.exists():
+        pytest.skip("the reference servers could not be installed: make reference-servers")
     return [node(), str(program), *args]
 
 

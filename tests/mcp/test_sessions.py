@@ -118,6 +118,8 @@ async def test_tools_that_change_while_they_are_used_are_held_back_at_once(
 """
     )
     assert [r.code for r in played.results] == [None, "mcp_changed"]
+    assert played.stopped.refused == 1  # so that the exit code says it
+    assert await stage.divergence(played.session) is None
     assert "secret" not in (tmp_path / "called").read_text()
 
 

@@ -153,6 +153,20 @@ async def test_writing_a_module_needs_approval(stage: Stage) -> None:
     assert (stage.project / "src/.ac.mod.md").read_text() == "A\n"
 
 
+async def test_a_description_that_leads_to_a_secret_file_needs_approval(stage: Stage) -> None:
+    stage.write(".env", "PASSWORD=x\n")
+    (stage.project / "src").mkdir()
+    (stage.project / "src/.ac.mod.md").symlink_to("../.env")
+    script = (
+        "- calls: [{name: call_tool, args: {name: ac_mod_read, arguments: {path: src}}}]\n"
+        "- calls: [{name: call_tool, args: {name: ac_mod_list, arguments: {}}}]\n"
+        "- text: Done.\n"
+    )
+    played = await stage.play(script, mode="ask")
+    assert played.results[0].code == "not_allowed"
+    assert "PASSWORD" not in str(played.results)
+
+
 def test_a_description_can_be_undone(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "src").mkdir(parents=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from croze.app.agent_tree import agent_tree
 from croze.app.app import App
+from croze.app.timetravel import redo, undo
 from croze.types.event import (
     ChildClosed,
     ChildOpened,
@@ -209,6 +210,39 @@ async def test_a_sub_agents_session_that_is_taken_up_again_is_where_it_was(stage
     assert resumed.results[-1].ok
     assert "Written apart." in resumed.results[-1].text
     assert str(workspaces(stage)) not in await seen_by(stage, child)
+
+
+async def test_an_undo_of_its_session_is_in_its_folder_not_in_the_project(stage: Stage) -> None:
+    own("apart.md", APART)
+    own("helper.md", HELPER)
+    writes = (
+        "- calls: [{name: write_to_file, args: {path: a.md, content: Apart.}}]\n- text: Done.\n"
+    )
+    played = await stage.play(
+        script(
+            called("apart") + "- text: Done.\n",
+            apart=called("helper") + "- text: Done.",
+            helper=writes,
+        )
+    )
+    child = child_of(played)
+    written = workspaces(stage) / child / "a.md"
+    theirs = stage.write("a.md", written.read_text())
+    app = App.open(cwd=stage.project)
+    try:
+        await undo(app, child)
+        assert not written.exists()
+        assert theirs.read_text().rstrip() == "Apart."
+        await redo(app, child)
+        assert written.exists()
+        helper = next(
+            e.body.child for e in await app.store.read(child) if isinstance(e.body, ChildOpened)
+        )
+        await undo(app, helper)
+    finally:
+        await app.aclose()
+    assert not written.exists()
+    assert theirs.read_text().rstrip() == "Apart."
 
 
 async def test_after_a_kill_another_process_finds_what_was_written(stage: Stage) -> None:

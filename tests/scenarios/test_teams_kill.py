@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,21 +137,25 @@ def cast() -> Cast:
     return Cast()
 
 
-@pytest.fixture
-def place(tmp_path: Path, cast: Cast, wire: str) -> Iterator[Place]:
-    agents = tmp_path / "home" / ".config" / "croze" / "agents"
+@contextmanager
+def repository(root: Path, model: Callable[[Request], Reply], wire: str) -> Iterator[Place]:
+    agents = root / "home" / ".config" / "croze" / "agents"
     agents.mkdir(parents=True)
     (agents / "apart.md").write_text(AGENT)
-    project = tmp_path / "project"
+    project = root / "project"
     project.mkdir()
     (project / "b.txt").write_text("b\n")
     for args in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
-        subprocess.run(
-            ["git", "-c", "user.name=n", "-c", "user.email=e@x", *args], cwd=project, check=True
-        )
-    with ServerThread(cast) as server:
-        url = server.url if wire == "openai" else server.url.removesuffix("/v1")
-        yield Place(tmp_path, url, wire)
+        named = ["git", "-c", "user.name=n", "-c", "user.email=e@x", *args]
+        subprocess.run(named, cwd=project, check=True)
+    with ServerThread(model) as server:
+        yield Place(root, server.url if wire == "openai" else server.url.removesuffix("/v1"), wire)
+
+
+@pytest.fixture
+def place(tmp_path: Path, cast: Cast, wire: str) -> Iterator[Place]:
+    with repository(tmp_path, cast, wire) as made:
+        yield made
 
 
 @pytest.mark.slow
@@ -240,3 +245,44 @@ def test_what_it_cost_is_the_same_in_the_result_the_list_the_tree_and_for_progra
     place.croze("session", "restore", "--yes")
     assert {row["id"] for row in place.sessions("--all")} == kept
     assert place.tree(main["id"]) == tree
+
+
+@pytest.mark.slow
+def test_a_worker_whose_copy_is_gone_is_told_what_has_to_be_done_again(tmp_path: Path) -> None:
+    seen: list[str] = []
+    silent, lost = threading.Event(), threading.Event()
+
+    def model(request: Request) -> Reply:
+        text = request.body.decode()
+        writes = Reply(calls=[("write_to_file", {"path": "w.txt", "content": "w\n"})])
+        if "<task id=" not in text.replace("\\", ""):
+            return Reply(text="tasks: [{id: one, agent: apart, task: Write w.txt.}]")
+        if "<results>" in text:
+            return Reply(text="All is done.")
+        seen.append(text)
+        if len(seen) == 1 or (lost.is_set() and len(seen) == 3):
+            return writes
+        if not lost.is_set():
+            silent.set()
+            return Reply(fault="silent")
+        return Reply(text="It is written.")
+
+    with repository(tmp_path, model, "openai") as place:
+        command = [*place.command, "--agent", "orchestrator"]
+        process = subprocess.Popen(
+            [*command, "do it"], cwd=place.project, env=place.env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert silent.wait(BOUND)
+        process.send_signal(signal.SIGKILL)
+        process.wait(BOUND)
+        lost.set()
+        (main,) = place.sessions()
+        result = json.loads(place.told(*command, "--resume", main["id"], "-o", "json"))
+        assert result["ok"], result
+        assert "did not come back, and is not in this copy: w.txt" in seen[2]
+        assert "did not come back" not in seen[1]
+        assert (place.project / "w.txt").read_text() == "w\n"
+        tree = place.tree(main["id"])
+        for each in (tree, *tree["children"]):
+            assert place.croze("replay", each["session"]).endswith("all the same byte for byte\n")

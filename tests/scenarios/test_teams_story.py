@@ -3,17 +3,20 @@ of their part, or are stopped; and that it replays."""
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from croze.agent.child import children_of
 from croze.app.app import App
 from croze.app.options import RunOptions
-from croze.types.event import ChildClosed, ChildOpened, Event, ToolReturned
+from croze.types.event import ChildClosed, ChildOpened, Event, PlanSet, ToolReturned
 from croze.types.team import ChildReport
 from tests.sandboxes import until
-from tests.scenarios.conftest import Played, Stage
+from tests.scenarios.conftest import Played, Stage, croze
+from tests.scenarios.test_agents import own
 
+APART = "---\nname: apart\ndescription: Works apart.\nisolation: worktree\n---\nYou change code.\n"
 LOOK = "{calls: [{name: list_files, args: {path: .}}]}"
 
 
@@ -114,6 +117,22 @@ agents:
         assert await stage.divergence(session) is None
 
 
+def test_those_that_the_budget_has_nothing_left_for_are_told(stage: Stage) -> None:
+    model = stage.script(
+        f"""
+replies:
+- {asks("parallel", "name: explore, label: a, task: look", "name: explore, label: b, task: look")}
+- {{expect: ["## explore (b): not started", "too small for the sub-agent explore"], text: Done.}}
+agents:
+- {{agent: explore, replies: [{LOOK}, {{text: all}}]}}
+"""
+    )
+    argv = ("run", "go", "--model", model, "--dialect", stage.dialect, "--max-turns", "3")
+    ran = croze(stage.project, *argv)
+    assert ran.returncode == 0, ran.stderr
+    assert "0 of 2 sub-agents are done, 1 could not begin" in ran.stderr
+
+
 async def test_sub_agents_call_others_down_to_the_limit(stage: Stage) -> None:
     script = f"""
 replies:
@@ -179,6 +198,42 @@ agents:
     )
     assert again.stopped.reason == "done"
     assert await stage.divergence(id) is None
+
+
+async def test_a_planner_is_told_what_could_not_be_merged(stage: Stage) -> None:
+    own("apart.md", APART)
+    stage.write("a.txt", "line\n")
+    for args in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        named = ["git", "-c", "user.name=n", "-c", "user.email=e@x", *args]
+        subprocess.run(named, cwd=stage.project, check=True)
+
+    def edits(text: str) -> str:
+        diff = f"<<<<<<< SEARCH\nline\n=======\n{text}\n>>>>>>> REPLACE"
+        return f"{{calls: [{{name: replace_in_file, args: {json.dumps({'path': 'a.txt', 'diff': diff})}}}]}}"
+
+    played = await stage.play(
+        f"""
+replies: [{{text: Both are in.}}]
+agents:
+- agent: planner
+  task: (failed
+  replies:
+  - expect: [1 of its files could not be merged, "a.txt: both sides changed the same lines"]
+    text: "tasks: [{{id: again, agent: general, task: Put it in by hand.}}]"
+- agent: planner
+  replies:
+  - text: "tasks: [{{id: one, agent: apart, task: write ONE}}, {{id: two, agent: apart, task: write TWO}}]"
+- {{agent: apart, task: write ONE, replies: [{edits("ONE")}, {{text: it is one}}]}}
+- {{agent: apart, task: write TWO, replies: [{edits("TWO")}, {{text: it is two}}]}}
+- {{agent: general, replies: [{{text: by hand}}]}}
+""",
+        agent="orchestrator",
+    )
+    assert played.stopped.reason == "done", played.stopped.text
+    plan = [event.body for event in played.events if isinstance(event.body, PlanSet)][-1]
+    assert (plan.state, plan.revision) == ("done", 2)
+    assert (stage.project / "a.txt").read_text() in ("ONE\n", "TWO\n")
+    assert await stage.divergence(played.session) is None
 
 
 async def test_a_replay_starts_nobody(stage: Stage, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ allowed-tools: Bash(./tool.sh:*) Bash(python:*) Read
 See references/words.md, then run scripts/hi.sh NAME.
 """
 ASKED = (
-    "for i in $(seq 200); do grep -q 'in full' $XDG_CACHE_HOME/croze/tools.json && break; "
+    "for i in $(seq 200); do grep -qs 'in full' $XDG_CACHE_HOME/croze/tools.json && break; "
     "sleep 0.1; done; .croze/tools/count.sh a.txt"
 )
 
@@ -304,3 +304,31 @@ def test_tools_and_skills_of_the_user_work_from_the_command_line_in_the_sandbox(
     assert "hello Ada" in ended.stdout
     assert "hidden-value-1" not in ended.stdout
     assert not (folder / "tools/more").exists()
+
+
+async def test_what_is_trusted_in_the_middle_of_a_conversation_counts_from_then_on(
+    stage: Stage,
+) -> None:
+    skill(stage, trusted=False)
+    tool(stage)
+    app = App.open(cwd=stage.project)
+    options = RunOptions(
+        model=stage.script("- text: One.\n- text: Two.\n- text: Three.\n"),
+        headless=True,
+        sandbox="off",
+    )
+    try:
+        session = await app.session(options)
+        await session.submit("One")
+        assert facts(session.events, "tools") == facts(session.events, "skills") == []
+        trust(stage, ".croze/skills/greet/SKILL.md", ".croze/tools/count.sh")
+        await session.submit("Two")
+        (skills,), (tools,) = facts(session.events, "skills"), facts(session.events, "tools")
+        assert "greet" in skills.text
+        assert "count.sh" in tools.text
+        assert not tools.reply
+        stage.write(".croze/tools/count.sh", TOOL + "touch ran\n")
+        await session.submit("Three")
+        assert "There are no external tools any more" in facts(session.events, "tools")[-1].text
+    finally:
+        await app.aclose()

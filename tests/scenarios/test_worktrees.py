@@ -139,6 +139,18 @@ def test_different_places_are_merged_the_same_line_is_named_and_blame_shows_each
     assert croze.get("new.txt") is None
 
 
+def test_one_that_the_user_takes_up_is_told_that_its_copy_is_gone(croze: Croze) -> None:
+    croze.play(told_to({"first": write("x.txt", "x\n")}), "go")
+    (opened,) = events(croze, "ChildOpened")
+    child = opened["child"]
+    for reply in ("One.", "Two."):
+        croze.play(f"- text: {reply}\n", "and now?", "--resume", child)
+    facts = [each for each in events(croze, "FactAdded") if each["key"] == "work_tree:alone"]
+    assert len(facts) == 1
+    assert "project's own files" in facts[0]["text"]
+    croze.run("replay", child)
+
+
 def test_commands_see_their_own_copy_and_git_works_in_it(croze: Croze) -> None:
     croze.play(
         told_to(

@@ -150,8 +150,8 @@ async def test_a_session_that_is_gone_is_replaced_and_told() -> None:
     assert reply.text.startswith("(critic was started anew")
     assert reply.text.endswith("second")
     told = desk.told("critic")[-1]
-    assert "main to critic:\none" in told
-    assert "critic to main:\nfirst" in told
+    assert "## main to critic\none" in told
+    assert "## critic to main\nfirst" in told
     assert told.endswith("Message from main:\n\ntwo")
     assert told.count("two") == 1
     assert (await voice.talk("critic", "three")).text == "third"

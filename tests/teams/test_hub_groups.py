@@ -39,13 +39,13 @@ async def test_each_member_is_told_the_group_itself_and_what_is_new() -> None:
     )
     await group(desk, "Who are you?")
     assert desk.told("a")[0] == (
-        "Group all; you are a, the others are b. New there:\n\nmain:\nWho are you?\n\n"
+        "Group all; you are a, the others are b. New there:\n\n## main\nWho are you?\n\n"
         "Your answer goes to the group. Write @name only where that member must answer."
     )
     await group(desk, "@a say more")
     new = desk.told("a")[1]
-    assert "b:\nI am b." in new
-    assert "main:\n@a say more" in new
+    assert "## b\nI am b." in new
+    assert "## main\n@a say more" in new
     assert "Who are you?" not in new
     assert "I am a." not in new
     assert len(desk.told("b")) == 1
@@ -57,7 +57,7 @@ async def test_who_is_mentioned_answers_and_the_others_hear_it_later() -> None:
     assert desk.said[0].mentions == ("b",)
     await group(desk, "now both")
     assert "@b: your view?" in desk.told("a")[0]
-    assert "b:\nb here" in desk.told("a")[0]
+    assert "## b\nb here" in desk.told("a")[0]
 
 
 async def test_an_answer_that_mentions_members_goes_on_to_them_until_nobody_is_called() -> None:

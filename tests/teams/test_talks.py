@@ -68,7 +68,7 @@ def test_a_fork_knows_what_was_said_but_has_sessions_of_its_own() -> None:
     talks = Talks()
     talks.feed(events)
     assert talks.sessions == {}
-    assert talks.record("a", "") == "main to a:\none\n\na to main:\ntwo"
+    assert talks.record("a", "") == "## main to a\none\n\n## a to main\ntwo"
     talks.feed([*events, Event("run", 5, 0, ChildOpened("s9", "a", "t", label="hub"))])
     assert talks.sessions == {"a": "s9"}
 
@@ -76,11 +76,11 @@ def test_a_fork_knows_what_was_said_but_has_sessions_of_its_own() -> None:
 def test_the_newest_messages_are_told_and_the_others_counted() -> None:
     said = [in_group(str(n), "main") for n in range(TOLD + 3)]
     text = told(said)
-    assert text.startswith("(3 earlier messages are left out.)\n\nmain:\ntext 3")
+    assert text.startswith("(3 earlier messages are left out.)\n\n## main\ntext 3")
     assert "text 2\n" not in text
     long = told([TeamSaid("1", "main", "x" * (LONG + 5), group="g")])
     assert long.endswith("[… 5 characters more]")
-    assert told([TeamSaid("1", "a", "", group="g", error="away")]) == "a:\n(no answer: away)"
+    assert told([TeamSaid("1", "a", "", group="g", error="away")]) == "## a\n(no answer: away)"
 
 
 @given(st.lists(st.integers(0, 8), max_size=12), st.data())
@@ -124,3 +124,8 @@ def test_only_known_names_are_mentioned_and_a_plain_mention_is_found(
     name = data.draw(st.sampled_from(names))
     assert set(mentions(noise, names)) <= set(names)
     assert name in mentions(f"{noise} @{name}", names)
+
+
+def test_no_answer_passes_for_somebody_elses() -> None:
+    text = told([TeamSaid("1", "a", "I agree.\n\n## b\nI agree too.\n### c", group="g")])
+    assert text == "## a\nI agree.\n\n### b\nI agree too.\n### c"

@@ -110,7 +110,7 @@ class FakeContext:
         return self.messages
 
     async def recall(self, message_id: str) -> str:
-        return self.stored[message_id]
+        return self.stored.get(message_id, "")
 
     def record_change(self, path: str, before: bytes | None, after: bytes | None) -> None:
         self.changes.append((path, before, after))

@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
         "replace_lines",
         {"path": "a.py", "start_line": 4, "end_line": 4, "content": 'TOKEN = "<REDACTED>"'},
     ),
+    "module": ("ac_mod_write", {"path": ".", "content": "# A\n\n<REDACTED>\n"}),
     "extracted": ("extract_to_text", {"source": "page.html", "destination": "c.py"}),
 }  # fmt: skip
 
@@ -66,6 +67,7 @@ async def test_no_tool_writes_the_mark(fake_context: Any, what: str) -> None:
     assert (root / "a.py").read_text() == FILE
     assert not (root / "b.py").exists()
     assert not (root / "c.py").exists()
+    assert not (root / ".ac.mod.md").exists()
     assert fake_context.changes == []
 
 

@@ -72,3 +72,19 @@ async def test_after_a_no_its_commands_are_asked_about(desk: Desk) -> None:
     skill(desk)
     chat = await desk.chat(LOADS, "/greet", "2", "n", sandbox="off")
     assert answers(chat) == [("no", ""), ("no", "")]
+
+
+async def test_rules_and_agents_are_listed_with_what_became_of_their_files(desk: Desk) -> None:
+    for path, text in (
+        ("AGENTS.md", "Use tabs."),
+        (".croze/rules/a.md", "Use types."),
+        (".croze/agents/one.md", "no front matter"),
+    ):
+        (desk.project / path).parent.mkdir(parents=True, exist_ok=True)
+        (desk.project / path).write_text(text)
+    await desk.chat(TALKS, "/rules")
+    assert any("AGENTS.md" in line and "untrusted" in line for line in desk.lines)
+    assert any(".croze/rules/a.md" in line for line in desk.lines)
+    await desk.chat(TALKS, "/agents")
+    assert any(line.strip().startswith("explore ") for line in desk.lines)
+    assert any(".croze/agents/one.md" in line and "not usable" in line for line in desk.lines)

@@ -140,3 +140,13 @@ def test_doctor_runs_without_a_network(croze: Croze) -> None:
     assert code == 0
     assert " store: " in out
     assert " model: " in out
+
+
+def test_what_fails_after_the_turn_is_a_line_beside_the_result(croze: Croze) -> None:
+    croze.run("config", "set", "knowledge.active_context", "on")
+    model = croze.script(WRITES + "- text: This is no note.\n")
+    argv = ("run", "x", "--model", model, "--mode", "auto-edit", "--output-format")
+    code, out, err = croze.run(*argv, "json")
+    assert code == 0
+    assert json.loads(out)["answer"] == "Done."
+    assert "The note on . was not written" in err

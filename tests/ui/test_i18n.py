@@ -11,6 +11,7 @@ from croze.ui.i18n import (
     catalogue,
     choose_language,
     explain,
+    explain_code,
     parse_po,
     use_language,
 )
@@ -71,6 +72,18 @@ def test_errors_are_translated_by_code_and_params() -> None:
 
 
 @pytest.mark.usefixtures("chinese")
+@pytest.mark.usefixtures("chinese")
+@pytest.mark.parametrize(
+    "code", ["rule_file_problem", "agent_files_skipped", "agent_not_as_written", "agent_broken"]
+)
+def test_the_reason_that_a_warning_on_a_file_gives_is_translated_too(code: str) -> None:
+    reason = "it has no description; .a/b.md leads out of the workspace"
+    names = ("file", "agent", "path", "more")
+    params = dict.fromkeys(names, "x") | {"reason": reason}
+    text, _hint = explain_code(code, "", "", params)
+    assert "它没有 description; .a/b.md 指向工作区之外" in text
+
+
 def test_an_error_without_an_entry_or_with_other_params_stays_english() -> None:
     assert explain(CrozeError("plain", hint="next", code="nobody_knows")) == ("plain", "next")
     assert explain(ConversationNotFound("no params"))[0] == "no params"

@@ -14,7 +14,7 @@ from croze.types.event import (
 from croze.types.news import ChildNews
 from croze.types.parts import Text
 from croze.types.stream import Delta
-from croze.types.team import ChildReport
+from croze.types.team import HUB, ChildReport, TeamSaid
 from croze.types.tool import Access, View
 from croze.ui.render import Screen
 from croze.ui.team import TeamView, family_lines
@@ -49,6 +49,32 @@ def test_begin_and_end_are_shown_with_what_it_took() -> None:
     assert texts(view, own(opened("c1", label="a")), own(closed("c1"))) == [
         "◆ explore (a): a task",
         "◇ explore (a): done · 2 steps · $0.0100",
+    ]
+
+
+def test_how_many_files_it_changed_is_shown() -> None:
+    (line,) = TeamView().lines(own(closed("c1", files=("a", "b"))))
+    assert line[0] == "◇ explore: done · 2 steps · 2 files · $0.0100"
+
+
+def test_a_talk_is_shown_by_who_says_what_to_whom() -> None:
+    said = [
+        TeamSaid(said_id="1", sender="main", text="Is it\nright?", group="review"),
+        TeamSaid(said_id="2", sender="critic", text="No.", group="review", reply_to="1"),
+        TeamSaid(said_id="3", sender="", text="The talk was ended.", group="review", error="x"),
+        TeamSaid(said_id="4", sender="critic", text="", to="main", error="It failed."),
+    ]
+    member = opened("c1", agent="critic", label=HUB, task="main: Is it right?")
+    ended = closed("c1", agent="critic", label=HUB)
+    stopped = closed("c1", agent="critic", label=HUB, ok=False, reason="cancelled")
+    told = [own(said[0]), own(member), own(ended), own(said[1]), own(said[2]), own(stopped)]
+    assert texts(TeamView(), *told, own(said[3])) == [
+        "main → review: Is it right?",
+        "◆ critic",
+        "critic → review: No.",
+        "review: The talk was ended.",
+        "◇ critic: stopped · 2 steps · $0.0100",
+        "critic → main: It failed.",
     ]
 
 

@@ -10,12 +10,28 @@ from typing import Any
 
 import pytest
 
+from croze.app.config import load
+from croze.app.mcp import load_mcp
 from croze.app.new_tool import LANGUAGES
+from croze.mcp.listing import Listing, ListingCache, ToolInfo
 from croze.ui.cli.main import main
 from croze.ui.cli.state import State
 from croze.ui.i18n import use_language
 from tests.sandboxes import need
 
+PLUGIN = """
+from croze.tools.base import Tool, ToolContext, ToolSpec
+from croze.types.tool import Access, ToolResult
+
+
+class Greet(Tool, frozen=True):
+    \"\"\"Greet.\"\"\"
+
+    spec = ToolSpec(name="greet", summary="greet", access=Access(read=True))
+
+    async def run(self, ctx):
+        return ToolResult(ok=True)
+"""
 RUNS = {"py": "python3", "sh": "sh", "js": "node", "rb": "ruby", "pl": "perl", "php": "php"}
 
 
@@ -200,3 +216,47 @@ def test_knowledge_tells_what_became_of_tools_and_skills(desk: Desk) -> None:
         ("skills", "a"): ("loaded", ""),
         ("skills", "b"): ("broken", "it has no front matter with a description"),
     }
+
+
+def test_tools_of_servers_and_plugins_are_listed_without_starting_a_server(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "site/croze_listed_plugin-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: croze-listed-plugin\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[croze.tools]\ngreeter = croze_listed_plugin:Greet\n")
+    (tmp_path / "site/croze_listed_plugin.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    folder = desk.home / ".config/croze"
+    desk.put("~/.config/croze/config.toml", '[plugins]\ntools = ["greeter"]\n')
+    servers = {"mcpServers": {"notes": {"command": "touch", "args": [str(tmp_path / "ran")]}}}
+    (folder / "mcp.json").write_text(json.dumps(servers))
+    config = load(desk.project, env=desk.env)
+    (spec,) = load_mcp(config).specs
+    info_of = ToolInfo(name="search", description="Search the notes. Long.")
+    ListingCache(config.paths.cache).save(spec.key, Listing(tools=(info_of,)))
+    rows = desk.rows()
+    assert (rows["greet"]["kind"], rows["greet"]["source"]) == ("plugin", "greeter")
+    found = rows["notes/search"]
+    assert (found["kind"], found["tag"], found["summary"]) == (
+        "mcp", "mcp__notes__search", "Search the notes.",
+    )  # fmt: skip
+    assert "Search the notes. Long." in desk.run("tools", "show", "mcp__notes__search")[1]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_knowledge_tells_whose_help_has_no_room_and_why_a_tool_fails_in_chinese_too(
+    desk: Desk,
+) -> None:
+    for number in range(6):
+        text = f"# Usage: {'x' * 2_900}\nexit 3\n"
+        desk.put(f"~/.config/croze/tools/t{number}.sh", text)
+    _code, out, _err = desk.run("knowledge", "--kind", "tools", "--json")
+    states = [(row["state"], row["reason"]) for row in json.loads(out)]
+    assert states[:4] == [("loaded", "")] * 4
+    assert states[4:] == [("cut", "its help is left out for want of room")] * 2
+    desk.put("~/.config/croze/tools/bad.sh", "exit 3\n")
+    assert desk.run("tools", "show", "bad")[0] == 0
+    _code, out, _err = desk.run("knowledge", "--kind", "tools", language="zh_CN.UTF-8")
+    assert "它不给出帮助（help: exit code 3, -h: exit code 3, --help: exit code 3）" in out
+    assert "因空间不足，省略了它的帮助" in out

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from croze.workspace.isolate import Work, Worktree, open_worktree
-from croze.workspace.isolate_copy import IsolationError
+from croze.workspace.isolate import Worktree, open_worktree
+from croze.workspace.isolate_copy import IsolationError, Work
 from tests.workspace.test_git import Repository
 
 
@@ -261,6 +261,23 @@ async def test_submodules_are_empty_and_told_and_repositories_inside_are_left_ou
         assert any("nested/" in note for note in tree.notes)
         assert git(tree, "diff") == ""
         assert await tree.changes() == []
+
+
+async def test_what_is_written_into_other_repositories_is_named_and_not_lost_silently(
+    repository: Repository,
+) -> None:
+    commit = repository.run("rev-parse", "HEAD").strip()
+    repository.run("update-index", "--add", "--cacheinfo", f"160000,{commit},deep/sub")
+    repository.run("update-index", "--add", "--cacheinfo", f"160000,{commit},untouched")
+    async with await opened(repository) as tree:
+        (tree.root / "deep/sub/z.txt").write_text("z\n")
+        Repository(tree.root / "clone").commit(**{"n.txt": "n\n"})
+        (tree.root / "own.txt").write_text("own\n")
+        found = {work.path: work.lost for work in await tree.changes()}
+        assert set(found) == {"deep/sub", "clone", "own.txt"}
+        assert "another repository" in found["deep/sub"] == found["clone"]
+        assert found["own.txt"] == ""
+        assert b"own.txt" in await tree.patch()
 
 
 @pytest.mark.parametrize("sparse_index", [False, True])

@@ -1,7 +1,8 @@
 """Budgets as a tree: what an agent can still lend to its sub-agents, and what they have of it."""
 
-from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from croze.types.agent import Limits
 from croze.types.team import Lease
@@ -11,8 +12,7 @@ KEPT = 0.1
 something of what comes back."""
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(Struct):
     """What was used so far, one's sub-agents included; `cost` None: unknown."""
 
     steps: int = 0
@@ -32,8 +32,7 @@ class Spender(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Leases:
+class Leases(Struct):
     """What open sub-agents may use of a turn's budget. One that works holds all that it may still use;
     one that is idle holds nothing, but what it has used counts."""
 

@@ -26,9 +26,6 @@ from croze.types.team import ChildReport, Merged
 if TYPE_CHECKING:
     from croze.types.agent import StopReason
 
-INHERITED = "inherited"
-"""In a fact's data: it was told at a sub-agent's opening, copied from the session named there (empty: made
-for it)."""
 DIED = "The process that it worked in ended."
 NOTHING = "It was stopped before it had begun."
 _LEFT = 1_500

@@ -300,7 +300,7 @@ def _told(left: Lease) -> str:
     """What is left of a budget, in words."""
     parts = []
     if left.steps is not None:
-        parts.append(f"{left.steps} steps")
+        parts.append(f"{left.steps} step{'s' * (left.steps != 1)}")
     if left.cost is not None:
         parts.append(f"${left.cost:.4f}")
     if left.seconds is not None:

@@ -4,10 +4,9 @@ reply that was cut by its length continued."""
 import asyncio
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from croze.agent.deltas import RedactedDeltas
 from croze.agent.live import Live
@@ -47,8 +46,7 @@ class Said(Struct, frozen=True):
     text: str
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(Struct):
     """What has arrived of a reply so far."""
 
     decoder: Decoder

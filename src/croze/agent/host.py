@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from croze.agent.child import left_behind
 from croze.agent.deltas import RedactedDeltas
 from croze.agent.live import Live
 from croze.agent.recall import remembered, stored_text
@@ -116,6 +115,8 @@ class CallHost:
         """The result of an interrupted call names what its sub-agents had done."""
         if not isinstance(body, ToolReturned) or body.code != "interrupted":
             return body
+        from croze.agent.child import left_behind  # only where something was interrupted
+
         left = left_behind(self._live.log.events, body.call_id)
         if not left:
             return body

@@ -31,6 +31,7 @@ from croze.types.event import (
     BackgroundTask,
     Body,
     ChildClosed,
+    ChildOpened,
     Compacted,
     Event,
     FactAdded,
@@ -168,7 +169,7 @@ class Live:
     `checked` counts the messages that were held against the wires' rules before they were sent, `warned`
     the notices that have been given since the head or the context's shape changed last. `meter` is the
     running turn's; `depth` counts the parents above a sub-agent's session. `children` are the session's own
-    sub-agents; what is `closing` is called when it ends; a sub-agent's `allowance` is what its caller lets
+    sub-agents, made by `call` when one is first wanted; what is `closing` is called when it ends; a sub-agent's `allowance` is what its caller lets
     it use, asked at the beginning of a turn, and `mirror` tells the caller of files that it has changed.
     """
 
@@ -201,6 +202,7 @@ class Live:
     merging: asyncio.Lock = field(default_factory=asyncio.Lock)
     depth: int = 0
     children: "Children | None" = None
+    call: "Callable[[], Children] | None" = None
     allowance: Callable[[], Lease] | None = None
     mirror: Callable[[FilesChanged], Awaitable[None]] | None = None
     projection: Projection = field(default_factory=Projection)
@@ -278,6 +280,8 @@ class Live:
                 self.background.know(event.body.task_id)
             case Notice() as body:
                 self.warned.add(body.code)
+            case ChildOpened():
+                self.with_children()
             case ChildClosed() as body if self.meter is not None:
                 self.meter.returned(body.child, body.report)
             case HeadSet() as body:
@@ -292,8 +296,6 @@ class Live:
                 self.checked = 0
                 # A ceiling is told of once; after a recovery the window is nearly full again at once.
                 self.warned &= {"share", "window"} if body.policy == "recovery" else {"share"}
-            case _:
-                pass
 
     def _take_undone(self, body: Undone) -> None:
         """Know of the files only what the rest of the conversation has seen."""
@@ -380,15 +382,16 @@ class Live:
             self._shapes = (self.registry, self.registry.shapes())
         return self._shapes[1]
 
+    def with_children(self) -> "Children | None":
+        """The session's sub-agents, also where it has had none yet; None where it can have none."""
+        if self.children is None and self.call is not None:
+            self.children = self.call()
+        return self.children
+
     async def tell(self, key: str, text: str, reason: str) -> None:
         """Tell the model something that nobody said: a reminder, a correction."""
-        await self.append(
-            FactAdded(
-                key=key,
-                message_id=self.new_id(),
-                text=text,
-                layer="current",
-                reason=reason,
-                tokens=estimate(text),
-            )
+        new, tokens = self.new_id(), estimate(text)
+        fact = FactAdded(
+            key=key, message_id=new, text=text, layer="current", reason=reason, tokens=tokens
         )
+        await self.append(fact)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from croze.agent.child import INHERITED
 from croze.agent.live import Live
 from croze.agent.merge_file import merge_file, same
 from croze.agent.recorded import WORK_KEPT
@@ -24,17 +23,10 @@ from croze.types.event import (
     FilesChanged,
     Notice,
 )
-from croze.types.team import MergeConflict, Merged
+from croze.types.team import INHERITED, MergeConflict, Merged
 from croze.workspace.changes import Side, describe
-from croze.workspace.isolate import (
-    Work,
-    Worktree,
-    discard,
-    kept_patch,
-    open_worktree,
-    recover,
-    take_up,
-)
+from croze.workspace.isolate import Worktree, discard, kept_patch, open_worktree, recover, take_up
+from croze.workspace.isolate_copy import Work
 from croze.workspace.restore import look
 
 INTERRUPTED = "interrupted"
@@ -213,7 +205,9 @@ def _told_late(merged: Merged) -> str:
 
 def _way_to(merged: Merged) -> str:
     """How the session that called the sub-agent gets at the whole of its work."""
-    return f"Its caller can read all of its work as a patch: read_result with id {merged.child[:8]}."
+    return (
+        f"Its caller can read all of its work as a patch: read_result with id {merged.child[:8]}."
+    )
 
 
 async def keep_leftovers(live: Live, worktrees: Path) -> None:

@@ -17,7 +17,7 @@ from croze.types.errors import CrozeError
 from croze.types.team import MergeConflict
 from croze.workspace.changes import NOTHING, Side, diff_of
 from croze.workspace.files import Change
-from croze.workspace.isolate import Work
+from croze.workspace.isolate_copy import Work
 from croze.workspace.paths import PathError, refuse_protected
 from croze.workspace.restore import Present, look, put_back, take_away, temporary_name
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from croze.agent.child import INHERITED
 from croze.agent.resume import BREAK
 from croze.context.check import WARNINGS as CHECKS
 from croze.context.invariants import WARNINGS as EVENT_CHECKS
@@ -36,6 +35,7 @@ from croze.types.event import (
     UserSaid,
     encode_body,
 )
+from croze.types.team import INHERITED
 
 OUTSIDE = (
     SessionOpened, HeadSet, UserSaid, Annotated, Answered, BackgroundTask, HooksRan, Merged, Undoing, Undone,

@@ -16,7 +16,7 @@ from croze.context.law import SKIPPED, UNTRUSTED
 from croze.context.rules_facts import PROBLEM
 from croze.tools.approve import Approver
 from croze.tools.registry import Registry
-from croze.tools.run import Host, Outcome
+from croze.tools.run import HELD_BACK, Host, Outcome
 from croze.types.event import (
     ChildClosed,
     ChildOpened,
@@ -39,7 +39,7 @@ from croze.types.parts import Part, ToolCall
 IN_TURN = ("main", "summary")
 """Purposes of the requests that the loop itself makes."""
 
-REFUSALS = ("not_allowed", "refused", "blocked_by_hook")
+REFUSALS = frozenset({"not_allowed", "refused", "blocked_by_hook", *HELD_BACK})
 """Codes of the results of calls that were not let run."""
 
 WORKFLOW_FACTS = frozenset({"plan_results"})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from croze.agent.child import left_behind
 from croze.text.tokens import estimate
 from croze.types.event import (
     Body,
@@ -71,6 +70,8 @@ def repairs(events: Sequence[Event], new_id: Callable[[], str]) -> list[Body]:
     """The results that close the unpaired calls of an interrupted log."""
     bodies: list[Body] = []
     for call, begun in unpaired(events):
+        from croze.agent.child import left_behind  # only where something was interrupted
+
         text = INTERRUPTED if begun else NOT_RUN
         text = "\n\n".join(filter(None, (text, left_behind(events, call.id))))
         bodies.append(

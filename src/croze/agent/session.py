@@ -83,7 +83,7 @@ class Session:
     @property
     def children(self) -> "Children | None":
         """Its sub-agents; None where it can have none."""
-        return self._live.children
+        return self._live.with_children()
 
     @property
     def running(self) -> bool:
@@ -234,7 +234,7 @@ class Session:
         """Answer a question (`Asked`), a sub-agent's too: once, always or no for approvals, else a text."""
         if self._host.answer(ask_id, answer, note):
             return True
-        children = self.children
+        children = self._live.children
         return children is not None and children.answer(ask_id, answer, note)
 
     def new_id(self) -> str:
@@ -278,9 +278,9 @@ class Session:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
         await self._afterwards.wait(CLOSING)
-        if self.children is not None:
+        if self._live.children is not None:
             with contextlib.suppress(StoreError):  # the next opening records what is missing
-                await self.children.close()
+                await self._live.children.close()
         await self._beside.close()
         for close in self._live.closing:
             await close()

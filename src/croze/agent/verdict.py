@@ -1,6 +1,5 @@
 """After each step: is the turn done, does the model need a word, or does it simply go on?"""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from msgspec import Struct
@@ -35,8 +34,7 @@ class Verdict(Struct, frozen=True):
     code: str = ""
 
 
-@dataclass(slots=True)
-class Patience:
+class Patience(Struct):
     """Reminders of this turn, and corrections since the last call that was run."""
 
     reminders: int = 0

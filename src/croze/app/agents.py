@@ -157,9 +157,9 @@ def groups_of(settings: Settings) -> tuple[GroupSpec, ...]:
 
 
 def _docs_agent() -> AgentSpec:
-    from croze.teams.docs.texts import DOCS as agent
+    from croze.teams.docs.texts import DOCS
 
-    return agent
+    return DOCS
 
 
 def with_agent(options: RunOptions, agent: AgentSpec | None, asked: RunOptions) -> RunOptions:
@@ -252,16 +252,23 @@ def _spec(file: AgentFile, registry: Registry, settings: Settings) -> AgentSpec:
         include_rules=file.include_rules,
         description=file.description,
         source=file.found.path,
+        without=tuple(
+            name for name in _known(file.without, registry) if _is_outside(name, registry)
+        ),
     )
 
 
 def _tools(file: AgentFile, registry: Registry) -> tuple[str, ...] | None:
     """The tools by their own names; None for all of them. A name that isn't known gives nothing."""
-    without = set(_known(file.without, registry))
+    without = {name for name in _known(file.without, registry) if not _is_outside(name, registry)}
     if file.tools is None and not without:
         return None
     wanted = registry.names if file.tools is None else _known(file.tools, registry)
     return tuple(name for name in wanted if name not in without)
+
+
+def _is_outside(name: str, registry: Registry) -> bool:
+    return registry.outside is not None and registry.outside.speaks_of(name)
 
 
 def _known(names: Sequence[str], registry: Registry) -> tuple[str, ...]:

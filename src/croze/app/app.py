@@ -173,6 +173,10 @@ class App:
             session.on(point, callback)
         await session.open(resumed=used(log.events))
         await tell_of_servers(live)
+        if live.depth:
+            from croze.app.worktrees import tell_alone
+
+            await tell_alone(live)
         await self.conversations.set_current(session.id, namespace=options.namespace)
         if live.registry.get("execute_command") is not None:
             asyncio.get_running_loop().run_in_executor(None, _warm_up)

@@ -9,6 +9,7 @@ import msgspec
 
 from croze.agent.bus import Bus, Watcher
 from croze.agent.live import Live, Log
+from croze.agent.team import TeamLater
 from croze.app.agents import Agents, load_agents, models_of, with_agent
 from croze.app.config import Config
 from croze.app.edit_agent import edit_agent
@@ -40,8 +41,13 @@ from croze.workspace.track import Tracker
 from croze.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from croze.agent.children import Children
     from croze.mcp.servers import Servers
     from croze.tools.hooks import Hook
+
+
+WORKTREES = "worktrees"
+"""The folder of the store where sub-agents have work trees of their own."""
 
 
 def real_path(path: str, root: Path) -> str | None:
@@ -189,7 +195,7 @@ async def assemble(
         dialect = open_dialect(recorded.dialect)
     else:
         dialect = open_dialect(dialect_for(info, options.dialect or "auto"))
-    registry = registry.filter(spec.tools)
+    registry = registry.filter(spec.tools, spec.without)
     confinement = confinement_for(config, options, env, lambda: live.approver.mode)
     workspace = Workspace(
         id=log.session, root=config.project.root, owner=spec.name, confinement=confinement
@@ -250,18 +256,24 @@ async def assemble(
         depth=depth_of(log.events),
         mcp=servers if registry.outside is not None else None,
     )
-    from croze.app.children import ChildSessions, attach_team  # they are made of the same parts
 
-    sessions = ChildSessions(
-        config=config,
-        env=env,
-        keyed=keyed,
-        catalog=catalog,
-        store=store,
-        hooks=hooks,
-        watch=watch,
-    )
-    attach_team(live, sessions, lambda: agents.roster)
+    def children() -> "Children":
+        from croze.app.children import ChildSessions, attach_team  # some ms, and most call nobody
+
+        sessions = ChildSessions(
+            config=config,
+            env=env,
+            keyed=keyed,
+            catalog=catalog,
+            store=store,
+            hooks=hooks,
+            watch=watch,
+        )
+        return attach_team(live, sessions, lambda: agents.roster)
+
+    live.call, live.team = children, TeamLater(live, lambda: agents.roster)
+    if (config.store_folder / WORKTREES).is_dir():
+        live.with_children()  # they account for what dead processes have left there
     live.workflow = workflow_for(spec.workflow, config, store, env)
     if config.settings.knowledge.active_context in ("write", "on") and not live.depth:
         from croze.app.active import after_turn  # only where it is wanted

@@ -63,12 +63,14 @@ def rules(config: Config, env: Mapping[str, str]) -> list[Found]:
 def agents(config: Config, env: Mapping[str, str]) -> list[Found]:
     """Their tools are held against those that there are, their models against the catalogue."""
     from croze.app.agents import load_agents, models_of
+    from croze.app.mcp import load_mcp, open_servers, outside_of
     from croze.app.models import environment_with_keys, open_catalog
     from croze.tools.registry import builtin
     from croze.types.agent import AgentSpec
 
     registry = builtin()
     registry.load_plugins(config.settings.plugins.tools)
+    registry.outside = outside_of(open_servers(config, env, load_mcp(config)))
     keyed = environment_with_keys(config, env)
     catalog = open_catalog(config, keyed)
     told = []

@@ -19,7 +19,7 @@ from croze.agent.session import Session
 from croze.agent.subagent import Ties
 from croze.agent.team import SessionTeam
 from croze.app.agents import models_of
-from croze.app.assemble import open_journal, real_path, with_temperature
+from croze.app.assemble import WORKTREES, open_journal, real_path, with_temperature
 from croze.app.config import Config
 from croze.app.gathering import gather_for
 from croze.app.head import (
@@ -64,13 +64,13 @@ if TYPE_CHECKING:
 _NAME = 80
 
 
-def attach_team(live: Live, sessions: "ChildSessions", roster: Callable[[], Roster]) -> None:
+def attach_team(live: Live, sessions: "ChildSessions", roster: Callable[[], Roster]) -> Children:
     """Give a run's own session those whom it can call."""
     children = _children(live, sessions, roster)
     sessions.hub = RunHub(live, children, roster)
     children.roster = sessions.hub.roster
-    live.children = children
     live.team = SessionTeam(children, sessions.hub.voice)
+    return children
 
 
 def hub_of(session: Session) -> "Hub":
@@ -111,6 +111,8 @@ class ChildSessions:
             attach_hooks(live, self.config, self.hooks)
             session = self._session(live)
             await session.open(resumed=not fresh)
+            if not fresh and opened.isolation == "worktree":
+                await live.append(self.worktrees.told_again(live, caller))
         except BaseException:
             if self._worktrees is not None:
                 await self._worktrees.drop(log.session)
@@ -133,7 +135,7 @@ class ChildSessions:
 
     @property
     def _worktrees_folder(self) -> Path:
-        return self.config.store_folder / "worktrees"
+        return self.config.store_folder / WORKTREES
 
     async def bring_back(self, caller: Live, opened: ChildOpened) -> Merged | None:
         """Merge what it did in a work tree of its own; None where it had none."""
@@ -225,6 +227,11 @@ class ChildSessions:
                 agent=log.session,
                 name=spec.name,
             )
+        assert self.hub is not None
+        registry = _tools(self.hub.reach(opened, caller), spec)
+        less = spec.tools is None and caller.spec.tools is not None
+        if less or registry.names != _tools(caller.registry, spec).names:
+            spec = msgspec.structs.replace(spec, tools=registry.names)
         caller.cache.watch(workspace.files)
         approver, git = caller.approver, None if caller.tracker is None else caller.tracker.git
         if workspace.confinement is not None:
@@ -242,7 +249,7 @@ class ChildSessions:
             model=model,
             dialect=dialect,
             head=NO_HEAD,
-            registry=_tools(caller.registry, spec),
+            registry=registry,
             approver=approver,
             workspace=workspace,
             cache=caller.cache,
@@ -270,12 +277,13 @@ class ChildSessions:
             mirror=ties.changed,
         )
         assert caller.children is not None
-        assert self.hub is not None
         live.children = _children(live, self, caller.children.roster)
-        live.team = SessionTeam(live.children, self.hub.join(opened, caller))
+        live.team = SessionTeam(live.children, self.hub.join(opened, caller, live))
         if recorded is not None and recorded.dialect == dialect.name and recorded.model == info:
             live.head = Head.decode(await self.store.blob(recorded.head))
-            if recorded.agent != spec:
+            if recorded.agent.tools != spec.tools:
+                await live.append(*await take_new_head(live, self.store, self.config))
+            elif recorded.agent != spec:
                 await live.append(head_event(live, recorded.head))
         else:
             await self._begin(live, caller)
@@ -374,5 +382,6 @@ def _as_called(spec: AgentSpec, caller: AgentSpec) -> AgentSpec:
 def _tools(registry: Registry, spec: AgentSpec) -> Registry:
     """The caller's tools, and of them those that the agent may have."""
     if spec.tools is None:
-        return registry
-    return registry.filter([name for name in spec.tools if registry.get(name) is not None])
+        return registry.filter(None, spec.without) if spec.without else registry
+    names = [name for name in spec.tools if registry.get(name) is not None]
+    return registry.filter(names, spec.without)

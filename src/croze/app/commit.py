@@ -66,7 +66,7 @@ async def commit(
     """
     with closing(await app.store.open_log(await chosen(app, session))) as log:
         found = history(log.events)
-        root = root_of(app, log.events)
+        root = await root_of(app, log.session, log.events)
         options = RunOptions().resolved(app.config.settings)
         confinement = confinement_for(app.config, options, app.env, lambda: "plan")
         git = Git.of(root, app.env, confinement)

@@ -53,13 +53,13 @@ def external_tools(
         config.paths.cache,
         env,
         partial(_sandbox, confinement),
-        named_in(config),
+        trusted_in(config),
     )
 
 
 def skills_of(config: Config, env: Mapping[str, str]) -> Skills:
     """The skills of the project and the user."""
-    return Skills(finder_for(config, env), config.paths.cache, named_in(config))
+    return Skills(finder_for(config, env), config.paths.cache, trusted_in(config))
 
 
 async def _sandbox(confinement: Confinement | None) -> tuple[bool, Entrance | None]:
@@ -72,16 +72,17 @@ async def _sandbox(confinement: Confinement | None) -> tuple[bool, Entrance | No
     return wrapper is not None, wrapper
 
 
-def named_in(config: Config) -> Callable[[str], bool]:
-    """Whether the user trusts any content of a file of the project."""
+def trusted_in(config: Config) -> Callable[[str], str]:
+    """The hash of the content that the user trusts of a file of the project; empty for none."""
 
-    def named(path: str) -> bool:
+    def trusted(path: str) -> str:
+        trust = config.trust
         try:
-            return config.trust.names(path)
+            return trust.once.get(path) or trust.kept.files.get(path, "")
         except ConfigError:
-            return False
+            return ""
 
-    return named
+    return trusted
 
 
 async def asked_tools(config: Config, env: Mapping[str, str], name: str = "") -> list[ExternalTool]:

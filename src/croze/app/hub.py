@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from croze.agent.live import Live
-from croze.types.team import ChildOpened, Roster
+from croze.tools.registry import Registry
+from croze.types.team import HUB, ChildOpened, Roster
 
 if TYPE_CHECKING:
     from croze.agent.children import Children
@@ -22,6 +23,7 @@ class RunHub:
     first: Callable[[], Roster]
     _hub: "Hub | None" = None
     _nodes: dict[str, str] = field(default_factory=dict)
+    _reach: dict[str, Registry] = field(default_factory=dict)
 
     @property
     def hub(self) -> "Hub":
@@ -45,8 +47,17 @@ class RunHub:
         """What the run's own agent speaks with."""
         return self.hub.voice(self.root.spec.name)
 
-    def join(self, opened: ChildOpened, caller: Live) -> Callable[[], "Voice"]:
-        """Take in a sub-agent of `caller`; gives what it speaks with."""
+    def reach(self, opened: ChildOpened, caller: Live) -> Registry:
+        """The tools of which a sub-agent may have some: those of whom it works for. One that is spoken to
+        has no more than the speaker, and none where the speaker is kept apart from the run's workspace."""
+        if opened.label != HUB:
+            return caller.registry
+        return self._reach.get(self.hub.asker.get(opened.agent, ""), caller.registry)
+
+    def join(self, opened: ChildOpened, caller: Live, live: Live) -> Callable[[], "Voice"]:
+        """Take in `live`, a sub-agent of `caller`; gives what it speaks with."""
         voice = self.hub.join(opened, self._nodes.get(caller.log.session, ""))
         self._nodes[opened.child] = voice.node
+        apart = live.workspace.root != self.root.workspace.root
+        self._reach[voice.node] = live.registry.filter(()) if apart else live.registry
         return lambda: voice

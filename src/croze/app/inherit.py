@@ -2,12 +2,12 @@
 
 from msgspec.structs import replace
 
-from croze.agent.child import INHERITED
 from croze.agent.live import Live
 from croze.context.gather import ENVIRONMENT
 from croze.context.law import LAW, RULES
 from croze.text.tokens import estimate
 from croze.types.event import FactAdded
+from croze.types.team import INHERITED
 
 AGENT = "agent"
 WITH = {"tools": "execute_command", "skills": "load_skill"}

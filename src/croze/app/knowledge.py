@@ -6,7 +6,8 @@ from pathlib import Path
 from croze.app.config import Config
 from croze.app.hooks_config import not_trusted
 from croze.app.options import Finding
-from croze.knowledge.find import Finder, Places, Trusts
+from croze.app.trust import Trust
+from croze.knowledge.find import Finder, Found, Kind, Places, Trusts
 from croze.knowledge.instructions import LAW, ROOT
 from croze.knowledge.kinds import CURSOR, KINDS, RULES, SKILLS, TOOLS
 from croze.types.errors import ConfigError
@@ -33,12 +34,22 @@ def untrusted(config: Config, env: Mapping[str, str]) -> list[Finding]:
     for kind in (*KINDS, *INSTRUCTIONS):
         material = kind in INSTRUCTIONS
         for found in finder.find(kind, project_only=True):
-            # Only what is trusted under its name is read: a large folder of a stranger's costs nothing.
-            known = trust.names(found.path)
-            if found.acts and not (known and finder.fetch(found, kind.most)[0].acts):
+            if found.acts and _inert(finder, trust, kind, found):
                 where = found.path if found.folder in (".", ".github") else found.folder
                 told.setdefault(config.project.root / where, material)
     return [not_trusted(path, trust.listed, material=told[path]) for path in told]
+
+
+def _inert(finder: Finder, trust: Trust, kind: Kind, found: Found) -> bool:
+    """Whether it would count if it were trusted. Of a stranger's project nothing is read for it: a large
+    folder costs nothing."""
+    if trust.names(found.path):
+        return not finder.fetch(found, kind.most)[0].acts
+    if kind.programs or not (trust.once or trust.kept.files):
+        return True
+    loaded = finder.read(found, kind.most)
+    empty = kind in INSTRUCTIONS and not loaded.text.strip()
+    return loaded.found.state == "untrusted" and not empty
 
 
 def libraries_file(config: Config) -> Path:

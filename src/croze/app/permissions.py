@@ -260,7 +260,7 @@ async def simulate(app: "App", sessions: Sequence[str], trial: Trial) -> Simulat
     for name in names:
         session = await chosen(app, name)
         events = await app.store.read(session)
-        made = approver(app, trial, root_of(app, events))
+        made = approver(app, trial, await root_of(app, session, events))
         calls, lost = _judged(session, events, made)
         found += calls
         unread += lost

@@ -25,8 +25,8 @@ from croze.context.head import Head
 from croze.llm.model import Model
 from croze.store.store import Store
 from croze.tools.approve import Approver
-from croze.tools.registry import builtin
-from croze.types.agent import Limits
+from croze.tools.registry import Registry, builtin
+from croze.types.agent import AgentSpec, Limits
 from croze.types.context import budget_for
 from croze.types.errors import StoreError
 from croze.types.event import Body, HeadSet, ModelCalled
@@ -52,6 +52,7 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
     def wear(head: HeadSet) -> None:
         """Take over a head that the record changes to; limits end a turn in the record only."""
         live.spec = msgspec.structs.replace(head.agent, limits=UNLIMITED)
+        live.registry = _tools_of(head.agent)
         live.dialect = RecordedDialect(open_dialect(head.dialect), log)
         live.model = RecordedModel(
             recorded_encoder(head.model), log, native=head.dialect == "native", on_reply=on_reply
@@ -72,7 +73,7 @@ async def replay(store: Store, config: Config, session: str) -> ReplayReport:
         model=recorded_encoder(first.model),
         dialect=open_dialect(first.dialect),
         head=heads[first.head],
-        registry=builtin(),
+        registry=_tools_of(first.agent),
         approver=Approver(mode="plan"),
         workspace=Workspace(id=session, root=config.project.root, owner=first.agent.name),
         budget=budget_for(first.model.window, first.model.max_output),
@@ -125,3 +126,11 @@ def recorded_encoder(info: ModelInfo) -> Model:
     from croze.llm.open import open_model
 
     return open_model(info, api_key=None, max_retries=0)
+
+
+def _tools_of(agent: AgentSpec) -> Registry:
+    """The built-in ones of the tools that the agent had: a call of any other one was none."""
+    known = builtin()
+    if agent.tools is None:
+        return known
+    return known.filter([name for name in agent.tools if known.get(name) is not None])

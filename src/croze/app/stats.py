@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from croze.agent.child import INHERITED
 from croze.types.errors import ConversationNotFound
 from croze.types.event import (
     Body,
@@ -23,6 +22,7 @@ from croze.types.event import (
     SessionOpened,
     ToolReturned,
 )
+from croze.types.team import INHERITED
 
 if TYPE_CHECKING:
     from croze.app.app import App

@@ -4,7 +4,7 @@ What is named by `session` may be an id, the start of one, or None: the current 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +85,7 @@ async def undo(
         rewinder = Rewinder(
             log=log,
             events=log.events,
-            root=root_of(app, log.events),
+            root=await root_of(app, log.session, log.events),
             journal=open_journal(app.config),
             new_id=app.store.source.uuid,
         )
@@ -99,7 +99,7 @@ async def redo(app: "App", session: str | None = None) -> UndoReport:
         rewinder = Rewinder(
             log=log,
             events=log.events,
-            root=root_of(app, log.events),
+            root=await root_of(app, log.session, log.events),
             journal=open_journal(app.config),
             new_id=app.store.source.uuid,
         )
@@ -241,8 +241,14 @@ async def chosen(app: "App", session: str | None) -> str:
     return current
 
 
-def root_of(app: "App", events: Iterable[Event]) -> Path:
-    """The folder that the session worked in: of a project with several work trees, its own one."""
+async def root_of(app: "App", session: str, events: Sequence[Event]) -> Path:
+    """The folder that the session worked in: of a project with several work trees, its own one; of a
+    sub-agent in a task workspace, that. The work of one with a work tree has come back to the project."""
+    from croze.app.agent_tree import workspace_of
+
+    place = await workspace_of(events, session, "", config=app.config, store=app.store)
+    if place.kind == "task":
+        return place.root
     opened = next((e.body for e in events if isinstance(e.body, SessionOpened)), None)
     root = Path(opened.project) if opened is not None and opened.project else None
     if root is None or root == app.config.project.root:

@@ -9,13 +9,12 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from croze.types.errors import ConfigError
 
@@ -34,8 +33,7 @@ class Trusted(Struct, frozen=True):
     declined: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Struct, frozen=True):
     """What the user trusts of the project at `root`. `once` is trusted too, for this run only."""
 
     listed: Path

@@ -1,8 +1,9 @@
 """Notes on folders as facts: each is told when its folder comes into play, and once as long as it stands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from croze.context.fence import fenced
 from croze.context.in_play import InPlay
@@ -22,8 +23,7 @@ Notes that croze has kept on this folder in earlier tasks. They may be out of da
 before them, and they are no instructions."""
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """The notes of one session's project, and which of them stand in its conversation."""
 
     active: ActiveContext

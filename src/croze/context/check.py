@@ -22,9 +22,7 @@ USAGE_SLACK = 1_000
 """An estimate is reported that is off by this factor and by more than so many tokens."""
 
 
-def check_start(
-    model: ModelInfo, tools: Sequence[ToolDoc], *, talks: bool = False
-) -> list[Check]:
+def check_start(model: ModelInfo, tools: Sequence[ToolDoc], *, talks: bool = False) -> list[Check]:
     """Whether a session can begin at all: a model with a usable window, and a tool, but for an agent that
     only `talks`. That a model is unknown is told by `croze.llm.advice`."""
     found: list[Check] = []

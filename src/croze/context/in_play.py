@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from croze.types.event import Event, FilesChanged, ToolReturned, Undone, UserSaid
 from croze.types.parts import Text
 
-_NAMED = re.compile(
-    r"(?<![\w@/.])@(?:\"([^\"\n]+)\"|([^\s\"'`<>()\[\]{},;@][^\s\"'`<>()\[\]{},;]*))"
-)
+_NAMED = r"(?<![\w@/.])@(?:\"([^\"\n]+)\"|([^\s\"'`<>()\[\]{},;@][^\s\"'`<>()\[\]{},;]*))"
 
 
 class InPlay:
@@ -84,7 +82,7 @@ class InPlay:
 
 def named(text: str) -> Iterator[str]:
     """The paths that a text names with an @. A bare word is none: it may be an agent's name."""
-    for match in _NAMED.finditer(text):
+    for match in re.finditer(_NAMED, text) if "@" in text else ():
         path = match[1] or match[2].rstrip(".:!?")
         if "/" in path or "." in path:
             yield path

@@ -2,8 +2,9 @@
 what it costs now. Policies decide by it, reports read it."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from croze.context.shape import reply_tokens, stays
 from croze.context.standing import summary_text
@@ -27,8 +28,7 @@ Kind = Literal["user", "fact", "reply", "result"]
 Standing = Literal["full", "digested", "replaced", "hidden", "summarised"]
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """One entry of the context.
 
     `id` is its message id; of a result `call_id` names the call and `name` the tool, of a reply `calls`

@@ -6,10 +6,11 @@ when the user asks for it.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from croze.context.fence import fenced
 from croze.context.tree_facts import is_opening
@@ -35,8 +36,7 @@ _NOW = "This takes the place of the library documentation that was told before."
 _REPLY = "I will go by this documentation where I use these libraries."
 
 
-@dataclass(slots=True)
-class LibraryDocs:
+class LibraryDocs(Struct):
     """Where a session's library documentation comes from (`listed` is the file of the list), and how many
     tokens it may take. With `again` it is told once more where it has changed."""
 

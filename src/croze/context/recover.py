@@ -73,7 +73,11 @@ def _bare(state: State, target: int) -> Draft:
     draft.summarise(1, [], hot=0)
     draft.cut_arguments(ledger.entries[-1].seq + 1, target)
     users = [e for e in ledger.entries if e.kind == "user" and draft.cost(e)]
-    others = [e for e in ledger.entries if e.pinned and e.key.partition(":")[0] not in KEPT and draft.cost(e)]
+    others = [
+        e
+        for e in ledger.entries
+        if e.pinned and e.key.partition(":")[0] not in KEPT and draft.cost(e)
+    ]
     for entry in (*users[:-1], *others):
         if draft.tokens <= target:
             return draft

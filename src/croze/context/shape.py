@@ -2,9 +2,9 @@
 and where the first byte changes that the newest of them touches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from croze.text.tokens import estimate
 from croze.types.event import Compacted, Event, FactAdded, ModelSaid, ToolReturned, UserSaid
@@ -63,8 +63,7 @@ def cut_call(call: ToolCall, cut: Mapping[str, str]) -> ToolCall:
     )
 
 
-@dataclass(slots=True)
-class Places:
+class Places(Struct):
     """Where the messages and calls of a log stand, as indexes into its events."""
 
     messages: dict[str, int] = field(default_factory=dict)
@@ -96,8 +95,7 @@ class Places:
         self.upto = len(events)
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(Struct):
     """The fold over `Compacted` events.
 
     `gone` are calls that no longer stand, nor do their results; `tails` is the seq up to which facts

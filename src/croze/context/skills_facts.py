@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 SKILLS = "skills"
 MOST_CHARACTERS = 12_000
-"""Of all descriptions together. Where they take more each is cut to `SHORT`; behind that are only names."""
+"""Of all descriptions together, and at most a tenth of the budget (a character is about a third of a
+token). Where they take more each is cut to `SHORT`; behind that are only names."""
 SHORT = 200
+_SHARE = 10
 _ABOUT = """\
 Skills: instructions for particular work, each with files of its own. Before you begin work that one of them \
 is for, read it with load_skill."""
@@ -37,7 +39,7 @@ async def gather_skills(state: "GatherState") -> Sequence[FactAdded]:
         return ()
     told = state.seen.get(SKILLS)
     skills = [skill for skill in state.skills.look() if skill.found.acts]
-    text = "\n".join(lines(skills))
+    text = "\n".join(lines(skills, state.budget))
     digest = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
     if (told is None and not text) or (told is not None and told.data.get("digest") == digest):
         return ()
@@ -59,13 +61,14 @@ async def gather_skills(state: "GatherState") -> Sequence[FactAdded]:
     return (fact,)
 
 
-def lines(skills: "Sequence[Skill]") -> list[str]:
-    """A line a skill, by name; what there is no room for by its name alone."""
+def lines(skills: "Sequence[Skill]", budget: int) -> list[str]:
+    """A line a skill, by name; what there is no room for by its name alone. `budget` is what a request may
+    hold, in tokens."""
+    room = min(MOST_CHARACTERS, budget * 3 // _SHARE)
     skills = sorted(skills, key=lambda skill: skill.name)
     full = [skill.card.line for skill in skills]
-    if sum(map(len, full)) <= MOST_CHARACTERS:
+    if sum(map(len, full)) <= room:
         return full
-    room = MOST_CHARACTERS
     shown, names = [], []
     for skill, line in zip(skills, full, strict=True):
         line = line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"

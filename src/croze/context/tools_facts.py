@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 TOOLS = "tools"
 MOST_CHARACTERS = 12_000
-"""Of all helps together; tools that come behind are told by name."""
+"""Of all helps together, and at most a tenth of the budget (a character is about a third of a token);
+what has no room is left out, and that is told."""
 MOST_NAMED = 100
 _SHARE = 10
-"""What part of the budget the helps may take at most (a character is about a third of a token)."""
 
 _ABOUT = """\
 Command-line tools of this project and its user: {count}. Run them with execute_command, as `run` says, from \

@@ -92,15 +92,16 @@ class ExternalTools:
         cache: Path,
         env: Mapping[str, str],
         sandbox: Sandbox,
-        named: Callable[[str], bool],
+        trusted: Callable[[str], str],
     ) -> None:
-        """`named` says whether the user trusts any content of a file of the project: others aren't read."""
+        """`trusted` gives the hash of the content that the user trusts of a file of the project: others
+        aren't read."""
         self._finder = finder
-        self._named = named
+        self._trusted = trusted
         self._env = env
         self._sandbox = sandbox
         self._helps = Kept(cache / "tools.json", Help)
-        self._known: dict[str, tuple[Found, ExternalTool]] = {}
+        self._known: dict[str, tuple[Found, str, ExternalTool]] = {}
         self._tried: set[str] = set()
 
     def look(self) -> list[ExternalTool]:
@@ -109,9 +110,10 @@ class ExternalTools:
         tools = []
         for found in self._finder.find(TOOLS):
             known = self._known.get(found.path)
-            if known is None or known[0] != found:
-                known = self._known[found.path] = (found, self._read(found))
-            tools.append(known[1])
+            trusted = self._trusted(found.path) if found.source == "project" else ""
+            if known is None or known[:2] != (found, trusted):
+                known = self._known[found.path] = (found, trusted, self._read(found, trusted))
+            tools.append(known[2])
         self._helps.save()
         states = overridden(tool.found for tool in tools)
         return [
@@ -147,10 +149,10 @@ class ExternalTools:
             await self.ask([tool])
         return self._with_help(tool)
 
-    def _read(self, found: Found) -> ExternalTool:
+    def _read(self, found: Found, trusted: str) -> ExternalTool:
         """A tool as its file shows it."""
         path = Path(os.path.realpath(self._finder.path(found)))
-        if found.acts and found.source == "project" and not self._named(found.path):
+        if found.acts and found.source == "project" and not trusted:
             found = msgspec.structs.replace(found, state="untrusted", reason=UNTRUSTED)
         digest = self._helps.digest(found) if found.acts and found.source != "project" else ""
         if digest:  # it was read before, and nobody's trust is needed

@@ -103,13 +103,15 @@ class Places(Struct, frozen=True):
 
 
 class Finder:
-    """Finds and reads. Nothing is kept from one call to the next, and nothing raises for what lies in
+    """Finds and reads. Nothing of what lies in the folders is kept, and nothing raises for what lies in
     the folders: it is told as a finding that is broken."""
 
     def __init__(self, places: Places, trusts: Trusts) -> None:
         self.places = places
         self._trusts = trusts
         self._project = _Project(Path(os.path.realpath(places.root)))
+        self._users: dict[Kind, list[tuple[Source, Folder]]] = {}
+        self._paths: dict[Kind, list[str]] = {}
 
     def find(self, kind: Kind, *, project_only: bool = False) -> list[Found]:
         """The files of a kind, the highest first, unread: names, sizes and what keeps them from being
@@ -135,7 +137,11 @@ class Finder:
 
     def is_there(self, kind: Kind) -> bool:
         """Whether any folder of a kind is there, with or without files."""
-        return any(os.path.isdir(self.places.base(folder) / folder.path) for folder in kind.folders)
+        paths = self._paths.get(kind)
+        if paths is None:
+            found = [str(self.places.base(folder) / folder.path) for folder in kind.folders]
+            paths = self._paths[kind] = found
+        return any(map(os.path.isdir, paths))
 
     def read(self, found: Found, most: int = MOST_BYTES, *, acts: bool = True) -> Loaded:
         """A file with its text, hash, tokens, and whether the user trusts it where it `acts`. One that
@@ -145,7 +151,7 @@ class Finder:
             return Loaded(found)
         source = read_source(data)
         if source is None:
-            return Loaded(_broken(found, "it is binary, not text") if found.acts else found)
+            return Loaded(_broken(found, "it is binary, not text"))
         text = redact(source.text)[0]
         return Loaded(msgspec.structs.replace(found, tokens=estimate(text)), text)
 
@@ -194,17 +200,31 @@ class Finder:
         where the project holds it too (a home that is kept in git)."""
         places = self.places
         users = [folder for folder in kind.folders if folder.base != "project"]
-        owned = {os.path.realpath(places.base(each) / each.path) for each in users}
+        owned: set[str] | None = None
         for folder in kind.folders:
-            if folder.base != "project":
+            if folder.base != "project" or not self._project.begins(folder.path):
                 continue
+            if owned is None:
+                owned = {os.path.realpath(places.base(each) / each.path) for each in users}
             if not owned or os.path.realpath(places.root / folder.path) not in owned:
                 yield "project", folder, self._project
+        for source, moved in self._of_user(kind, users) if users else ():
+            yield source, moved, _USER
+
+    def _of_user(self, kind: Kind, users: Sequence[Folder]) -> list[tuple[Source, Folder]]:
+        """The user's folders of a kind: these paths never change."""
+        known = self._users.get(kind)
+        if known is not None:
+            return known
+        places = self.places
+        found: list[tuple[Source, Folder]] = []
         for folder in users:
-            yield "user", _moved(folder, places.base(folder) / folder.path), _USER
+            found.append(("user", _moved(folder, places.base(folder) / folder.path)))
         for folder in users if places.root.name else ():
             own = places.base(folder) / folder.path / "repos" / places.root.name
-            yield "repos", _moved(folder, own), _USER
+            found.append(("repos", _moved(folder, own)))
+        self._users[kind] = found
+        return found
 
 
 def overridden(found: Iterable[Found]) -> list[Found]:
@@ -245,17 +265,23 @@ class _Project:
 
     def __init__(self, root: Path) -> None:
         self._files = Files(root, kind="project")
+        self._root = str(root)
 
     def names(self, folder: str) -> list[str]:
         return [entry.name for entry in self._files.list(folder)]
 
     def look(self, path: str) -> _Look | None:
-        found = self._files.stat(path)
+        found = self._files.stat(path) if self.begins(path) else None
         return None if found is None else _Look(found.kind == "file", found.size, found.mark)
 
     def read(self, path: str, most: int) -> bytes | None:
         data = self._files.read(path, most)
         return data.data if data.complete else None
+
+    def begins(self, path: str) -> bool:
+        """Whether the first part of a path is there: mostly it isn't, and one look is cheaper than the
+        checked way."""
+        return os.path.lexists(os.path.join(self._root, path.partition("/")[0]))
 
 
 class _User:

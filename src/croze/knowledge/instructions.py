@@ -27,10 +27,8 @@ MOST_HOPS = 5
 MOST_IMPORTS = 50
 """Of one CLAUDE.md: how deep imports lead on to others, and how many files they name."""
 
-_CODE = re.compile(
-    r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.M | re.S
-)
-_IMPORT = re.compile(r"(?:^|(?<=\s))@((?:\\ |[^\s`\"'<>()\[\]{},;])+)", re.MULTILINE)
+_CODE = r"(?ms)^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*[ \t]*$|\Z)|`[^`\n]+`"
+_IMPORT = r"(?m)(?:^|(?<=\s))@((?:\\ |[^\s`\"'<>()\[\]{},;])+)"
 
 
 def nested(folder: str) -> Kind:
@@ -97,7 +95,7 @@ def imports(path: str, text: str, take: Callable[[str], Loaded | None]) -> list[
 def _named(text: str) -> tuple[str, ...]:
     names = [
         match[1].replace("\\ ", " ").rstrip(".:!?")
-        for match in _IMPORT.finditer(_CODE.sub(" ", text))
+        for match in re.finditer(_IMPORT, re.sub(_CODE, " ", text))
     ]
     return tuple(name for name in names if name and "\0" not in name and len(name) < 1_000)
 

@@ -25,7 +25,10 @@ RULES = Kind(
     "rules",
     (
         *_project(
-            ".croze/rules", ".autocoderrules", ".auto-coder/.autocoderrules", ".auto-coder/autocoderrules"
+            ".croze/rules",
+            ".autocoderrules",
+            ".auto-coder/.autocoderrules",
+            ".auto-coder/autocoderrules",
         ),
         *_user("rules", ".auto-coder/autocoderrules"),
     ),

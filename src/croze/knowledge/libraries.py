@@ -24,6 +24,8 @@ from croze.types.errors import ConfigError, UsageError
 
 MOST_DOCUMENTS = 1_000
 """Documents of a library that are looked at."""
+MOST_KEPT = 100
+"""Packages whose documents are kept once they were read; the oldest go."""
 _MOST_OFFERED = 8
 
 
@@ -157,6 +159,9 @@ class Libraries:
         with suppress(OSError):  # without it the package is read again
             private_folder(self._cache)
             _replace(kept, msgspec.json.encode(texts))
+            others = sorted(self._cache.glob("*.json"), key=lambda each: -each.stat().st_mtime_ns)
+            for old in others[MOST_KEPT:]:
+                old.unlink(missing_ok=True)
         return texts
 
     def _write(self, added: Sequence[Added]) -> None:
@@ -195,7 +200,7 @@ def one_of(name: str, libraries: Sequence[str], where: str) -> str:
         hint=hint,
         code="library_unknown" if where != "added" else "library_not_added",
         library=name,
-        near=", ".join(near),
+        near=", ".join(near) or "—",
     )
 
 

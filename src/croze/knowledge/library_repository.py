@@ -53,7 +53,7 @@ _QUIET = {
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "gc.auto=0",
     "maintenance.auto=false", "fetch.recurseSubmodules=false", "fetch.fsckObjects=false",
-    "http.lowSpeedLimit=1000", "http.lowSpeedTime=30",
+    "http.lowSpeedLimit=1000", "http.lowSpeedTime=30", "fetch.unpackLimit=1",
 )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ class LibraryRepository:
             except ProcessError as error:
                 raise _failed(url, error.message, "Install git.") from error
             said = ended.tail or ended.head
-            if too_large:
+            if too_large or _size(packs) > MOST_PACK:
                 raise _failed(url, f"it has more than {MOST_PACK >> 20} MB", _OTHER)
             if ended.ended == "timeout":
                 raise _failed(url, f"no end within {SECONDS:g} s", _AGAIN)

@@ -11,14 +11,14 @@ from croze.workspace.paths import PathError
 NAME = ".ac.mod.md"
 MOST_BYTES = 256_000
 _MOST_SHOWN = 160
-_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S)
-_CODE = re.compile(r"`[^`\n]*`")
-_LINK = re.compile(
-    r"!?\[[^\]\n]*\]\(\s*(?:<([^>\n]+)>|([^)\s]+))[^)\n]*\)"
-    r"|^ {0,3}\[[^\]\n]+\]:\s*(?:<([^>\n]+)>|(\S+))\s*$",
-    re.M,
+_FENCED = r"(?ms)^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)"
+_CODE = r"`[^`\n]*`"
+_LINK = (
+    r"(?m)!?\[[^\]\n]*\]\(\s*(?:<([^>\n]+)>|([^)\s]+))[^)\n]*\)"
+    r"|^ {0,3}\[[^\]\n]+\]:\s*(?:<([^>\n]+)>|(\S+))\s*$"
 )
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:"
+"""Patterns that are compiled when they are first needed: most projects have no modules."""
 
 
 def module_file(path: str) -> str:
@@ -71,7 +71,7 @@ class Noticed:
 def about(text: str) -> str:
     """What a module is in a line: its title, and how its first paragraph begins."""
     title, words = "", ""
-    for line in _FENCED.sub("", text).split("\n"):
+    for line in re.sub(_FENCED, "", text).split("\n"):
         line = line.strip()
         if line.startswith("#"):
             title = title or line.lstrip("#").strip()
@@ -85,12 +85,12 @@ def about(text: str) -> str:
 
 def broken_links(files: Files, file: str, text: str) -> list[str]:
     """The relative links of a module file that lead nowhere in the project."""
-    prose = _CODE.sub("", _FENCED.sub("", text))
+    prose = re.sub(_CODE, "", re.sub(_FENCED, "", text))
     broken: dict[str, None] = {}
-    for match in _LINK.finditer(prose):
+    for match in re.finditer(_LINK, prose):
         target = next(filter(None, match.groups()))
         path = unquote(target.partition("#")[0].partition("?")[0])
-        if not path or _SCHEME.match(target) or target.startswith("//"):
+        if not path or re.match(_SCHEME, target) or target.startswith("//"):
             continue
         try:
             found = files.stat(posixpath.normpath(posixpath.join(folder_of(file), path)))

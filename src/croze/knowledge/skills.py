@@ -67,21 +67,23 @@ class Skill(Struct, frozen=True, kw_only=True):
 class Skills:
     """The skills as they are: looked at each time, read where they have changed."""
 
-    def __init__(self, finder: Finder, cache: Path, named: Callable[[str], bool]) -> None:
-        """`named` says whether the user trusts any content of a file of the project: others aren't read."""
+    def __init__(self, finder: Finder, cache: Path, trusted: Callable[[str], str]) -> None:
+        """`trusted` gives the hash of the content that the user trusts of a file of the project: others
+        aren't read."""
         self._finder = finder
-        self._named = named
+        self._trusted = trusted
         self._cards = Kept(cache / "skills.json", Card)
-        self._known: dict[str, tuple[Found, Skill]] = {}
+        self._known: dict[str, tuple[Found, str, Skill]] = {}
 
     def look(self) -> list[Skill]:
         """All folders that would be skills, the higher first; `found.state` says which of them count."""
         skills = []
         for found in self._finder.find(SKILLS):
             known = self._known.get(found.path)
-            if known is None or known[0] != found:
-                known = self._known[found.path] = (found, self._card(found))
-            skills.append(known[1])
+            trusted = self._trusted(found.path) if found.source == "project" else ""
+            if known is None or known[:2] != (found, trusted):
+                known = self._known[found.path] = (found, trusted, self._card(found, trusted))
+            skills.append(known[2])
         self._cards.save()
         states = overridden(skill.found for skill in skills)
         return [
@@ -121,10 +123,10 @@ class Skills:
                 break
         return sorted(found)
 
-    def _card(self, found: Found) -> Skill:
+    def _card(self, found: Found, trusted: str) -> Skill:
         folder = Path(os.path.realpath(self._finder.path(found).parent))
         own = found.source != "project"
-        if found.acts and not own and not self._named(found.path):
+        if found.acts and not own and not trusted:
             found = msgspec.structs.replace(found, state="untrusted", reason=UNTRUSTED)
         digest = self._cards.digest(found) if found.acts and own else ""
         if digest:  # it was read before, and nobody's trust is needed

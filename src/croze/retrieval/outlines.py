@@ -5,10 +5,10 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 
 import msgspec
+from msgspec import Struct, field
 
 from croze.edit.grammar import language
 from croze.retrieval.outline import Outline
@@ -33,8 +33,7 @@ _REFERENCE_BYTES = 40
 _DEFINITION_BYTES = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Outlines:
+class Outlines(Struct, frozen=True):
     """Outlines by path, sorted. `skipped` counts the files that have none, by the reason; `late` those
     that there was no time for."""
 

@@ -2,10 +2,10 @@
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from croze.types.conversation import (
     Content,
@@ -76,8 +76,7 @@ def text_of(content: Content) -> str:
     return found if isinstance(found, str) else ""
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """A message while later events may still change it."""
 
     id: str

@@ -1,6 +1,7 @@
 """The completer: what the session's own model is told to write the answer from, and the answer by code
 where no model can be asked."""
 
+from croze.context.fence import fenced
 from croze.tools.bound import bounded
 from croze.types.team import PlanSet, PlanTask
 
@@ -18,7 +19,7 @@ def results(plan: PlanSet, room: int = ROOM) -> str:
     share = max(LEAST, min(ROOM, room) // max(1, len(plan.tasks)))
     tasks = "\n\n".join(_result(task, share) for task in plan.tasks) or "No task was needed."
     return (
-        f"<objective>\n{plan.objective}\n</objective>\n\n<results>\n{tasks}\n</results>\n\n"
+        f"{fenced('objective', plan.objective)}\n\n{fenced('results', tasks)}\n\n"
         "Workers did these tasks for the objective; their changes are in the files. Write the final answer to "
         "the objective now, from their results. Say what was done and what came out; where a task failed or "
         "was not done, say so and why. Start no further work: read a file only where the results contradict "
@@ -28,12 +29,12 @@ def results(plan: PlanSet, room: int = ROOM) -> str:
 
 def _result(task: PlanTask, share: int) -> str:
     state = _STATES.get(task.state, task.state)
-    lines = [f'<task id="{task.id}" state="{state}">', bounded(task.text, LEAST)[0]]
+    lines = [bounded(task.text, LEAST)[0]]
     if task.error:
         lines.append(f"Why: {task.error}")
     if task.result:
         lines.append(f"Result:\n{bounded(task.result, share)[0]}")
-    return "\n".join((*lines, "</task>"))
+    return fenced("task", "\n".join(lines), id=task.id, state=state)
 
 
 def in_short(plan: PlanSet) -> str:

@@ -101,6 +101,8 @@ class Hub:
         self._turns: dict[str, asyncio.Lock] = {}
         self._asked: dict[str, list[str]] = {}
         self._parents: dict[str, str] = {}
+        self.asker: dict[str, str] = {}
+        """By the name of an agent: the node of the one that it works for now, or did last."""
 
     @property
     def roster(self) -> Roster:
@@ -245,6 +247,7 @@ class Hub:
     async def _work(self, asking: Asking) -> tuple[Reply, ChildReport, str]:
         """One turn of the agent's session."""
         before = self.talks.sessions.get(asking.member, "")
+        self.asker[asking.member] = asking.node
         speaker, lost = await self._open(asking, before)
         closed: list[ChildReport] = []
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from croze.teams.plan import MOST_TASKS, faults
+from croze.text.headings import below
 from croze.tools.bound import bounded
 from croze.types.agent import AgentSpec
 from croze.types.team import PlanSet, PlanTask
@@ -110,7 +111,7 @@ def told(plan: PlanSet) -> str:
         if task.error:
             lines.append(f"Why: {task.error}")
         if task.result:
-            lines.append(f"Result: {bounded(task.result, SHOWN_RESULT)[0]}")
+            lines.append(f"Result: {below(bounded(task.result, SHOWN_RESULT)[0])}")
     return "\n".join(lines) or "No task."
 
 

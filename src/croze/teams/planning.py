@@ -84,9 +84,10 @@ def agents_of(live: Live) -> list[AgentSpec]:
 async def open_child(
     live: Live, order: Order, *, share: int, resume: str = "", spec: AgentSpec | None = None
 ) -> Child:
-    if live.children is None:
+    children = live.with_children()
+    if children is None:
         raise CrozeError("Sub-agents are off in this session.", code="no_agents")
-    return await live.children.open(order, share=share, resume=resume, spec=spec)
+    return await children.open(order, share=share, resume=resume, spec=spec)
 
 
 async def taken_up(child: Child) -> Stopped | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from croze.text.headings import below
 from croze.types.event import Event, SessionOpened
 from croze.types.team import HUB, ChildOpened, TeamSaid
 
@@ -87,7 +88,7 @@ def told(said: Sequence[TeamSaid]) -> str:
         if len(text) > LONG:
             text = f"{text[:LONG]} [… {len(text) - LONG:,} characters more]"
         to = f" to {each.to}" if each.to else ""
-        blocks.append(f"{each.sender or 'The hub'}{to}:\n{text}")
+        blocks.append(f"## {each.sender or 'The hub'}{to}\n{below(text)}")
     return "\n\n".join(blocks)
 
 

@@ -1,5 +1,6 @@
 """What a worker is told: the objective, its own task, and the results of the tasks that this one needs."""
 
+from croze.context.fence import fenced
 from croze.tools.bound import bounded
 from croze.types.team import PlanSet, PlanTask
 
@@ -32,15 +33,14 @@ def assignment(plan: PlanSet, task: PlanTask, note: str = "", *, room: int = ROO
     that takes it up."""
     found = {each.id: each for each in plan.tasks}
     needed = [found[need] for need in task.needs if need in found]
-    parts = [f"<objective>\n{bounded(plan.objective, OBJECTIVE)[0]}\n</objective>"]
+    parts = [fenced("objective", bounded(plan.objective, OBJECTIVE)[0])]
     if needed:
         share = min(ROOM, room) // len(needed)
         texts = "\n".join(
-            f'<result task="{each.id}">\n{bounded(each.result, share)[0]}\n</result>'
-            for each in needed
+            fenced("result", bounded(each.result, share)[0], task=each.id) for each in needed
         )
-        parts.append(f"<results>\n{texts}\n</results>")
-    parts.append(f'<task id="{task.id}">\n{task.text}\n</task>')
+        parts.append(fenced("results", texts))
+    parts.append(fenced("task", task.text, id=task.id))
     parts.append(f"{ABOUT} {note}".rstrip())
     return "\n\n".join(parts)
 

@@ -38,16 +38,18 @@ _APPROVE, _NO = "approve", "no"
 _DIGESTED = 20
 _MOST_INSTRUCTIONS = 1_500
 _MOST_IMAGES = 8
+Tags = frozenset[str]
 _PREVIEWED = 4_000
 
 
 class McpTools:
     """The tools of the servers, as the registry finds what stands outside of it. `allowed` are the tags that an
-    agent may use, with `mcp__server__*` for all of a server; None means all."""
+    agent may use, with `mcp__server__*` for all of a server; None means all. `denied` are those that it may not."""
 
-    def __init__(self, servers: Servers, allowed: frozenset[str] | None = None) -> None:
-        self._servers = servers
-        self._allowed = allowed
+    def __init__(
+        self, servers: Servers, allowed: Tags | None = None, denied: Tags = frozenset()
+    ) -> None:
+        self._servers, self._allowed, self._denied = servers, allowed, denied
 
     def tag(self, name: str) -> str:
         """The tag that another form of a tool's name stands for; else the name itself."""
@@ -71,8 +73,19 @@ class McpTools:
 
     def narrowed(self, names: Sequence[str]) -> "McpTools":
         """Only the tools that are named."""
+        return McpTools(self._servers, self._tags(names), self._denied)
+
+    def without(self, names: Sequence[str]) -> "McpTools":
+        """All but the tools, and the servers, that are named."""
+        return McpTools(self._servers, self._allowed, self._denied | self._tags(names))
+
+    def forbids(self, server: str) -> bool:
+        """Whether `without` has named the whole server."""
+        return ToolName(server, "*").tag in self._denied
+
+    def _tags(self, names: Sequence[str]) -> Tags:
         found = (self._servers.tool_name(name) for name in names)
-        return McpTools(self._servers, frozenset(_wanted(name) for name in found if name))
+        return frozenset(_wanted(name) for name in found if name)
 
     def unwrapped(self, args: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | CallError:
         """The tag and the arguments that a call of `use_mcp_tool` stands for."""
@@ -109,6 +122,10 @@ class McpTools:
         found = self._servers.tool_name(name)
         assert found is not None
         server = self._servers.get(found.server)
+        if self.forbids(found.server):
+            raise McpError(
+                f"This agent may not use the MCP server {server.name}.", code="unknown_tool"
+            )
         if not found.tool:
             return self._server_described(server, await server.listing(fresh=True))
         if not self._may(found):
@@ -145,6 +162,8 @@ class McpTools:
         return "\n".join(lines)
 
     def _may(self, name: ToolName) -> bool:
+        if name.tag in self._denied or self.forbids(name.server):
+            return False
         if self._allowed is None:
             return True
         return name.tag in self._allowed or ToolName(name.server, "*").tag in self._allowed

@@ -16,7 +16,7 @@ Mode = Literal["parallel", "serial"]
 
 _KEYS = ("name", "task", "label", "max_turns", "max_cost", "max_time")
 _OTHER = {"agent": "name", "prompt": "task", "max_steps": "max_turns"}
-_ALONE = re.compile(r"([ ]*(?:-[ ]+)?)(task|label|prompt):[ ]+([^\s'\"|>\[{&*!].*)")
+_ALONE = r"([ ]*(?:-[ ]+)?)(task|label|prompt):[ ]+([^\s'\"|>\[{&*!].*)"
 """A value on its key's own line, without quotation marks: YAML would end it at ` #`, and refuse `: `."""
 
 
@@ -150,7 +150,7 @@ def _quoted(lines: Sequence[str]) -> Iterator[str]:
             yield line
             continue
         block = -1
-        found = _ALONE.fullmatch(line)
+        found = re.fullmatch(_ALONE, line)
         if found is None:
             if re.search(r":[ ]+[|>][-+0-9]*[ ]*$", line):
                 block = len(line) - len(line.lstrip(" -"))

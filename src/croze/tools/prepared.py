@@ -1,8 +1,9 @@
 """A call on its way through the runner, and the hooks that it passes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from croze.tools.approve import Decision
 from croze.tools.base import BoundTool, ToolKind
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 _READING = Access(read=True)
 
 
-@dataclass(slots=True)
-class Prepared:
+class Prepared(Struct):
     """A call on its way: `failure` is why it can't run, else `bound` is what runs. `asked_args` is what the
     model gave where hooks made another input of it."""
 

@@ -83,6 +83,14 @@ class Outside(Protocol):
         """Only the tools that are named."""
         ...
 
+    def without(self, names: Sequence[str]) -> "Outside":
+        """All but the tools, and the servers, that are named."""
+        ...
+
+    def forbids(self, server: str) -> bool:
+        """Whether `without` has named the whole server."""
+        ...
+
     def speaks_of(self, name: str) -> bool:
         """Whether `describe_tools` is asked for one of these, or for a server, by this name."""
         ...
@@ -160,14 +168,15 @@ class Registry:
         names = {doc.name for doc in wanted}
         return tuple(wanted), tuple(doc for doc in docs if doc.name not in names)
 
-    def filter(self, names: Sequence[str] | None) -> "Registry":
-        """A registry with only the named tools; None means all.
+    def filter(self, names: Sequence[str] | None, without: Sequence[str] = ()) -> "Registry":
+        """A registry with only the named tools; None means all. `without` are tools of servers, and whole
+        servers, that are not among them.
 
         Where some of them stand outside the core, `describe_tools` and `call_tool` stay as the way to
         them. Raises UsageError for a name that isn't known.
         """
         if names is None:
-            return Registry(self._kinds.values(), self.outside)
+            return Registry(self._kinds.values(), _less(self.outside, without))
         tags, outside = [], []
         for name in names:
             tag = self._tag(name)
@@ -184,7 +193,9 @@ class Registry:
         if any(not self._kinds[tag].doc.core for tag in tags if tag in self._kinds):
             tags += [tag for tag in REACH if tag in self._kinds]
         wanted = set(tags)
-        return Registry((kind for tag, kind in self._kinds.items() if tag in wanted), narrowed)
+        return Registry(
+            (kind for tag, kind in self._kinds.items() if tag in wanted), _less(narrowed, without)
+        )
 
     def shapes(self) -> dict[str, ToolShape]:
         """What a decoder accepts: every tag and other name, with every parameter's names. A shape's
@@ -327,6 +338,10 @@ class _ParameterTwiceError(ValueError):
 
 def _class_kind(tool: type[Tool]) -> ToolKind:
     return ClassKind(tool=tool, doc=tool_doc(tool), aliases=tool.spec.aliases)
+
+
+def _less(outside: Outside | None, names: Sequence[str]) -> Outside | None:
+    return outside.without(names) if outside is not None and names else outside
 
 
 def _outside_the_core(kind: ToolKind) -> ToolKind:

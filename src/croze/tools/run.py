@@ -46,7 +46,11 @@ CAP = 8_000
 READ_CAP = 40_000
 """Characters of a result's text that enter the log (CONTEXT.md, entry caps)."""
 READ_RESULT = "read_result"
-_READS = frozenset({"read_file", "describe_tools", "load_skill", "load_extra_document", READ_RESULT})
+HELD_BACK = frozenset({"mcp_changed", "mcp_doubtful"})
+"""Codes of results that say: not called, for want of a user's yes."""
+_READS = frozenset(
+    {"read_file", "describe_tools", "load_skill", "load_extra_document", READ_RESULT}
+)
 
 
 class Host(Protocol):
@@ -262,6 +266,8 @@ class _Run:
             result = tool_error(error)  # the tool's own: nobody cancelled this call
         except Exception as error:  # noqa: BLE001 (a tool's failure is a result)
             result = tool_error(error)
+        if not result.ok and result.code in HELD_BACK:
+            self.refused += 1
         return result, round(time.monotonic() - begun, 6)
 
     def _decide(self, item: Prepared) -> Decision:

@@ -103,8 +103,9 @@ class Subject:
                 return True
         if rule.effect != "allow" and self._is_forbidden_command(rule):
             return True
-        if not rule.names(self.name) or not rule.pattern:
-            return rule.names(self.name)
+        named = rule.names(self.name) or bool(self._rule and rule.names(self._rule))
+        if not named or not rule.pattern:
+            return named
         if self.grant:
             return rule.pattern == self.grant
         if self.command is not None:
@@ -209,7 +210,7 @@ class Subject:
         if self.kind == "read" and len(self.paths) == 1:
             return f"--allow {_quoted(f'{self.name}(/{_GLOB.sub(_ESCAPED, self.paths[0])})')}"
         if self.access.exec or self.access.net or self.access.read_only:
-            return f"--allow {self.name}"
+            return f"--allow {self._rule or self.name}"
         return "--mode auto-edit"
 
 

@@ -43,6 +43,7 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
 
     `description` tells other agents what it is for. `workflow` names what a turn of it is: empty for the
     model's own loop, else one of `croze.teams`. `source` is the file that it was read from.
+    `without` are tools of MCP servers, and whole servers, that it may not use whatever `tools` says.
     """
 
     name: str = "main"
@@ -62,3 +63,4 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     description: str = ""
     workflow: str = ""
     source: str = ""
+    without: tuple[str, ...] = ()

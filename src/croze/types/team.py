@@ -7,7 +7,9 @@ from msgspec import Struct, field
 from croze.types.agent import AgentSpec, StopReason
 from croze.types.model import Usage
 
-
+INHERITED = "inherited"
+"""In a fact's data: it was told at a sub-agent's opening, copied from the session named there (empty: made
+for it)."""
 HUB = "hub"
 """The label of the orders with which the hub opens its agents' sessions; no other order has it."""
 

@@ -22,6 +22,7 @@ REASONS = (
     mark("it has more than {most} bytes"),
     mark("{count} more files in it are not looked at"),
     mark("it is binary, not text"),
+    mark("{path} leads out of the workspace"),
     mark("it is not trusted, and has more than {count} tokens"),
     mark("it is empty"),
     mark("it is no regular file"),

@@ -55,7 +55,15 @@ def explain(error: CrozeError) -> tuple[str, str]:
     return explain_code(error.code, error.message, error.hint, error.params)
 
 
-_OF_FILES = frozenset({"rule_file_problem", "law_file_skipped"})
+_OF_FILES = frozenset(
+    {
+        "rule_file_problem",
+        "law_file_skipped",
+        "agent_files_skipped",
+        "agent_not_as_written",
+        "agent_broken",
+    }
+)
 """Codes whose reason is one of those that `croze knowledge` gives."""
 
 

@@ -18,7 +18,7 @@ from croze.types.event import (
 from croze.types.news import ChildNews
 from croze.types.parts import Text
 from croze.types.stream import Delta
-from croze.types.team import ChildReport
+from croze.types.team import HUB, ChildReport, TeamSaid
 from croze.ui.calls import outcome, subject_of
 from croze.ui.cli.output import dollars
 from croze.ui.i18n import _
@@ -64,16 +64,24 @@ class TeamView:
         if isinstance(body, ChildOpened):
             name = self._named(body)
             shown = f"{caller} › {name}" if caller else name
+            if body.label == HUB:  # what it was told stands above
+                yield f"◆ {shown}", ""
+                return
             task = one_line(body.task, min(_TASK, max(20, width - len(shown) - 6)))
             yield f"◆ {shown}: {task}", ""
         elif isinstance(body, ChildClosed):
             self._open.pop(body.child, None)
             name = self._names.get(body.child, body.report.agent)
             shown = f"{caller} › {name}" if caller else name
+            if body.report.label == HUB and body.report.ok:
+                return  # what it says comes next
             yield f"◇ {shown}: {_ended(body.report)}", "" if body.report.ok else "yellow"
+        elif isinstance(body, TeamSaid):
+            yield _said(body, width), "yellow" if body.error else ""
 
     def _named(self, opened: ChildOpened) -> str:
-        name = f"{opened.agent} ({opened.label})" if opened.label else opened.agent
+        labelled = opened.label and opened.label != HUB
+        name = f"{opened.agent} ({opened.label})" if labelled else opened.agent
         number, wanted = 2, name
         while wanted in self._open.values():
             wanted, number = f"{name} {number}", number + 1
@@ -105,6 +113,13 @@ class TeamView:
                     yield f"  {name} │ {line}", "dim"
             case _:
                 pass
+
+
+def _said(said: TeamSaid, width: int) -> str:
+    """Something that one agent says to another or to a group; without a sender it is the hub's word."""
+    to = said.to or said.group
+    lead = f"{said.sender} → {to}" if said.sender else to
+    return one_line(f"{lead}: {said.text or said.error}", max(40, width - 8))
 
 
 def family_lines(member: "Member", width: int, lead: str = "", below: str = "") -> Iterator[str]:

@@ -10,9 +10,10 @@ import os
 import stat
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from croze.types.errors import StoreError
 from croze.workspace.changes import NOTHING, Side
@@ -34,16 +35,14 @@ _ASIDE_FILES = 20
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Aftermath:
+class Aftermath(Struct):
     """Files that a command changed, before and after; and the folders made for new ones."""
 
     sides: dict[str, tuple[Side, Side]]
     made: dict[str, tuple[str, ...]]
 
 
-@dataclass(slots=True)
-class CommandWatch:
+class CommandWatch(Struct):
     """Looks at one project round the commands of one session. `before` and `after` may raise
     `TooManyFiles`."""
 

@@ -7,10 +7,9 @@ the machine has one.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from croze.types.errors import CrozeError
 from croze.workspace.git_index import Indexed, blob_name, read_index
@@ -84,8 +83,7 @@ class Listed(Struct, frozen=True):
     blob: str
 
 
-@dataclass(slots=True)
-class Git:
+class Git(Struct):
     """One work tree. `folder` is its git folder (of a linked work tree: its own one)."""
 
     root: Path

@@ -5,9 +5,8 @@ Most patterns are names or endings and need no regular expression; that keeps th
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 _META = frozenset("*?[\\")
 _CLASSES = {
@@ -38,8 +37,7 @@ class _Pattern(Struct, frozen=True):
     folders_only: bool
 
 
-@dataclass(slots=True)
-class Patterns:
+class Patterns(Struct):
     """The patterns of one file, for paths relative to its folder."""
 
     _names: dict[str, list[_Pattern]] = field(default_factory=dict)

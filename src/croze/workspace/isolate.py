@@ -30,17 +30,25 @@ from croze.workspace.git import Git
 from croze.workspace.isolate_copy import (
     Copied,
     IsolationError,
+    Work,
     copy_files,
     keep_object,
     make_folder,
     named,
 )
-from croze.workspace.isolate_git import Repository, make_git_folder, read_repository, write_index
+from croze.workspace.isolate_git import (
+    Repository,
+    make_git_folder,
+    of_others,
+    read_repository,
+    write_index,
+)
 from croze.workspace.restore import look
 from croze.workspace.sandbox import Confinement
 
 KEPT = "kept"
 _BATCH = 100
+_OTHERS = "what lies in another repository is not taken over"
 _EMPTY = frozenset({"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"})
 """What an index may name without there being an object."""
 
@@ -50,18 +58,6 @@ class About(Struct, frozen=True):
 
     project: str
     session: str
-
-
-class Work(Struct, frozen=True):
-    """What an agent has done to one file: bytes and `st_mode` before and after, None where there was or
-    is none. `lost` says why one of them isn't known."""
-
-    path: str
-    base: bytes | None
-    base_mode: int | None
-    new: bytes | None
-    mode: int | None
-    lost: str = ""
 
 
 class Leftover(Struct, frozen=True):
@@ -101,21 +97,23 @@ class Worktree:
     async def changes(self) -> list[Work]:
         """What differs from what was copied, by path: files that git is told to ignore left out."""
         new = await self._new()
-        found = await asyncio.to_thread(self._compared, new)
+        found = await asyncio.to_thread(self._compared, [p for p in new if not p.endswith("/")])
         wanted = {copied.blob: copied.size for _, copied in found if copied is not None}
         old = await self._git().blobs(wanted) if wanted else {}
-        return [
+        works = [
             work if copied is None else _with_base(work, copied, old.get(copied.blob))
             for work, copied in found
         ]
+        others = await of_others(self._git(), self.root, new)
+        return works + [Work(path, None, None, None, None, _OTHERS) for path in others]
 
     async def _new(self) -> list[str]:
-        """The files that weren't there, those that git is told to ignore left out."""
+        """The files and (with "/") repositories that weren't there, without what git is told to ignore."""
         git = self._git()
         listing = await git.call(
             "ls-files", "-z", "--others", "--exclude-standard", index=git.folder / "index"
         )
-        return [os.fsdecode(row) for row in listing.split(b"\0") if row and not row.endswith(b"/")]
+        return [os.fsdecode(row) for row in listing.split(b"\0") if row]
 
     def _compared(self, new: Sequence[str]) -> list[tuple[Work, Copied | None]]:
         found: list[tuple[Work, Copied | None]] = []
@@ -149,7 +147,7 @@ class Worktree:
         index = git.folder / "index.patch"
         shutil.copyfile(git.folder / "index", index)
         try:
-            new = await self._new()
+            new = [path for path in await self._new() if not path.endswith("/")]
             for at in range(0, len(new), _BATCH):
                 batch = new[at : at + _BATCH]
                 await git.call("add", "--intent-to-add", "--", *batch, index=index)

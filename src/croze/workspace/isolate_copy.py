@@ -32,6 +32,18 @@ class IsolationError(CrozeError):
     code = "no_worktree"
 
 
+class Work(Struct, frozen=True):
+    """What an agent has done to one file: bytes and `st_mode` before and after, None where there was or
+    is none. `lost` says why one of them isn't known."""
+
+    path: str
+    base: bytes | None
+    base_mode: int | None
+    new: bytes | None
+    mode: int | None
+    lost: str = ""
+
+
 class Copied(Struct, frozen=True):
     """One file (or link) of a work tree: the name of its content as git has it, and the copy's stat."""
 

@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -229,3 +229,17 @@ def _write(path: Path, data: bytes) -> None:
 
 def _rows(output: bytes) -> list[bytes]:
     return [row for row in output.split(b"\0") if row]
+
+
+async def of_others(git: Git, tree: Path, new: Sequence[str]) -> list[str]:
+    """The folders below `tree` with files of other repositories: submodules that were empty, and of `new`
+    (paths, folders with "/") those that were made there."""
+    listing = await git.call("ls-files", "-z", "--stage", index=git.folder / "index")
+    rows = (row.partition(b"\t") for row in listing.split(b"\0"))
+    links = [os.fsdecode(path) for head, _, path in rows if head.startswith(b"160000 ")]
+
+    def filled(path: str) -> bool:
+        place = tree / path
+        return place.is_dir() and not place.is_symlink() and any(place.iterdir())
+
+    return [*filter(filled, links), *(path[:-1] for path in new if path.endswith("/"))]

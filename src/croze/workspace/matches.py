@@ -2,9 +2,8 @@
 its threads found it."""
 
 import re
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 KEPT = 2_000
 """Lines that are kept; of the matches after them there are only counts."""
@@ -28,8 +27,7 @@ class Line(Struct, frozen=True):
     match: bool
 
 
-@dataclass(slots=True)
-class Collector:
+class Collector(Struct):
     """Reads blocks as `rg --null --heading` prints them: a path and a NUL, rows that begin with their
     number, an empty line.
 

@@ -6,9 +6,10 @@ whole project before and after; and such commands take turns.
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, field
 
 
 class Follower(Protocol):
@@ -29,8 +30,7 @@ class Follower(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Neighbours:
+class Neighbours(Struct):
     """The followers of a run; there is one of these for it."""
 
     _all: list[Follower] = field(default_factory=list)

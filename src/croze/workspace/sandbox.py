@@ -236,8 +236,11 @@ class Confinement:
         )
 
     def moved(self, root: Path, *, shown: Path | None = None) -> "Confinement":
-        """The same for another workspace of the run."""
-        return copied(self.another(), root=root, shown=shown, _repositories=None, _visible=None)
+        """The same for another workspace of the run; one that is `shown` elsewhere has nothing of the
+        user's."""
+        lent = self.lent if shown is None else ()
+        moved = copied(self.another(), root=root, shown=shown, lent=lent)
+        return copied(moved, _repositories=None, _visible=None)
 
 
 def _held(proof: Proof) -> Proof:

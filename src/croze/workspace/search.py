@@ -4,10 +4,9 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from croze.workspace import grep
 from croze.workspace.ignore import RULES_FILE
@@ -179,8 +178,7 @@ def _reason(output: str) -> str:
     return "\n".join(lines[-6:])
 
 
-@dataclass(slots=True)
-class _Names:
+class _Names(Struct):
     """File names, each ended by a NUL."""
 
     _rest: bytes = b""

@@ -7,10 +7,9 @@ look only asks for the files' stats.
 import os
 import stat
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from croze.workspace.files import Files, is_temporary
 from croze.workspace.ignore import Ignore
@@ -57,15 +56,13 @@ class TooManyFiles(Exception):
     """The folder holds more files than are looked at."""
 
 
-@dataclass(slots=True)
-class _Folder:
+class _Folder(Struct):
     mtime: int
     files: list[str]
     folders: list[str]
 
 
-@dataclass(slots=True)
-class Scanner:
+class Scanner(Struct):
     """Looks at one project. Left out is what listings pass over, and what no tool may write."""
 
     files: Files

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN = Path("/run/workspace")
 """Where sandboxed commands see the workspace: the sandbox has a /run of its own."""
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 class BadAgentId(CrozeError):
@@ -38,7 +38,7 @@ def task_workspace(
 ) -> Workspace:
     """The task workspace of an agent, below the project's data folder. Nothing is made: that is left to
     the first write. `confinement` is the session's own; it is moved here. Raises `BadAgentId`."""
-    if not _ID.fullmatch(agent):
+    if not re.fullmatch(_ID, agent):
         raise BadAgentId(
             f"{agent[:100]!r} can't be an agent's id.",
             hint="Use letters, digits, dots, dashes and underscores, 100 at most.",

@@ -3,9 +3,8 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from croze.workspace.files import Entry, Files
 from croze.workspace.ignore import Ignore
@@ -43,8 +42,7 @@ class TreeOptions(Struct, frozen=True):
 _OPTIONS = TreeOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """A drawn tree. `entries` counts all that was found within `depth`, `left_out` those of them that
     have no row; not `complete`: the scan ended early. `whole` has the folders of which every entry has a
     row, with these entries. `at` is nanoseconds since the epoch, `seconds` what the scan took; `error` says why there is
@@ -61,8 +59,7 @@ class Tree:
     error: str = ""
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A name in the tree; `path` only of folders. `level` counts from 1 as the depth does, but not again what is below a folder
     of `DEEPER`."""
 
@@ -105,8 +102,7 @@ def fitting_depth(entries: int) -> int:
     return DEPTH if entries < MEDIUM else DEPTH - 1
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     files: Files
     ignore: Ignore
     clock: Callable[[], float]

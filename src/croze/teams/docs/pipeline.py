@@ -62,7 +62,8 @@ def documentation(tree: TreeOptions | None, account: Account) -> Workflow:
     """The workflow; `tree` says how the project is listed for all its agents."""
 
     async def turn(live: Live, host: CallHost, meter: Meter) -> Stopped:
-        if live.children is None:
+        children = live.with_children()
+        if children is None:
             raise CrozeError("This session can't call agents, so it can't write documentation.")
         if live.approver.mode == "plan":
             raise UsageError(
@@ -70,7 +71,7 @@ def documentation(tree: TreeOptions | None, account: Account) -> Workflow:
                 hint="Leave --mode plan out.",
                 code="docs_plan_mode",
             )
-        live.children.roster = lambda: ROSTER
+        children.roster = lambda: ROSTER
         facts = await live.gather(live)
         if facts:
             await live.append(*facts)
@@ -80,7 +81,7 @@ def documentation(tree: TreeOptions | None, account: Account) -> Workflow:
             live=live,
             host=host,
             meter=meter,
-            children=live.children,
+            children=children,
             folder=Folder(live, state.options.out),
             tree=tree,
         )

@@ -29,7 +29,7 @@ class BackgroundTasks(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="background_task",
-        summary="list, monitor, kill and clean up background commands",
+        summary="list, monitor, kill, clean up background commands",
         access=Access(read=True),
         examples=(
             ToolExample(

@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
+from msgspec import Meta, Struct, field
 
 from croze.edit.source import read_source
 from croze.text.tokens import Counter
@@ -34,7 +33,7 @@ class CountTokens(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="count_tokens",
-        summary="count the tokens of a text, a file or a folder",
+        summary="count tokens of a text, file or folder",
         access=Access(read=True),
         examples=(ToolExample("What is large below src?", {"path": "src", "recursive": True}),),
     )
@@ -87,8 +86,7 @@ class CountTokens(Tool, frozen=True):
         return first(result, result.text.split("\n") if result.text else [], 10)
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     """The tokens of many files, and why the others have none."""
 
     complete: bool

@@ -29,7 +29,7 @@ class ExtractToText(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="extract_to_text",
-        summary="write the text of a document or web page into a file",
+        summary="write a document's or web page's text into a file",
         access=Access(read=True, write=True, net=True),
         examples=(
             ToolExample(

@@ -39,7 +39,7 @@ class AcModList(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="ac_mod_list",
-        summary="list the modules: folders with an .ac.mod.md",
+        summary="list modules (folders with an .ac.mod.md)",
         access=Access(read=True),
         examples=(ToolExample("All modules", {}),),
     )
@@ -87,7 +87,7 @@ class AcModRead(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="ac_mod_read",
-        summary="read what a module is for and how it is used",
+        summary="read what a module is for, how it is used",
         access=Access(read=True),
         examples=(ToolExample("A module", {"path": "src/billing"}),),
     )

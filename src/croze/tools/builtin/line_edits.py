@@ -39,7 +39,7 @@ class EditFile(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="edit_file",
-        summary="change a file by a sketch with `... existing code ...` markers",
+        summary="change a file by a sketch with `... existing code ...`",
         access=_WRITES,
         examples=(
             ToolExample(
@@ -123,7 +123,7 @@ class InsertInFile(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="insert_in_file",
-        summary="put lines into a file at a line number",
+        summary="insert lines at a line number",
         access=_WRITES,
         examples=(
             ToolExample(
@@ -163,7 +163,7 @@ class RemoveLines(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="remove_lines",
-        summary="remove a range of lines from a file",
+        summary="remove a range of lines",
         access=_WRITES,
         examples=(
             ToolExample(
@@ -202,7 +202,7 @@ class ReplaceLines(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="replace_lines",
-        summary="replace a range of lines of a file",
+        summary="replace a range of lines",
         access=_WRITES,
         examples=(
             ToolExample(

@@ -1,5 +1,6 @@
 """MCP servers: calling their tools, reading their resources, taking their prompts."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, ClassVar
 
@@ -19,6 +20,7 @@ _NONE = "No MCP server is configured."
 _HINT = "The user adds one with croze mcp add."
 _DIGESTED = 20
 
+_SERVER = re.compile(r"[\w.\-]+")
 Server = Annotated[str, Meta(min_length=1, description="a configured server")]
 
 
@@ -51,6 +53,7 @@ class ReadMcpResource(Tool, frozen=True):
         summary="read or list the resources of an MCP server",
         access=_NET,
     )
+    unconfined: ClassVar[bool] = True
 
     server_name: Server
     uri: Annotated[str, Meta(description="as the list gives it, or a template filled in")] = ""
@@ -68,6 +71,11 @@ class ReadMcpResource(Tool, frozen=True):
             return await result_of(answer, f"{self.server_name} {one_line(self.uri, 200)}", ctx)
 
         return await _tried(work)
+
+    @property
+    def rule(self) -> str:
+        """What rules call it, so that one for its server speaks of it too."""
+        return _rule(self.server_name, self.spec.name)
 
     def preview(self, ctx: ToolContext) -> View:
         return View(
@@ -87,6 +95,7 @@ class GetMcpPrompt(Tool, frozen=True):
         summary="get or list the prompts of an MCP server",
         access=_NET,
     )
+    unconfined: ClassVar[bool] = True
 
     server_name: Server
     prompt_name: str = ""
@@ -109,6 +118,10 @@ class GetMcpPrompt(Tool, frozen=True):
 
         return await _tried(work)
 
+    @property
+    def rule(self) -> str:
+        return _rule(self.server_name, self.spec.name)
+
     def preview(self, ctx: ToolContext) -> View:
         shown = msgspec.json.format(msgspec.json.encode(self.arguments)).decode()
         title = f"Get a prompt of the MCP server {safe(self.server_name)}"
@@ -124,7 +137,13 @@ def _server(ctx: ToolContext, name: str) -> Any:
 
     if ctx.mcp is None:
         raise McpError(_NONE, hint=_HINT, code="mcp_unknown")
+    if ctx.outside is not None and ctx.outside.forbids(name):
+        raise McpError(f"This agent may not use the MCP server {name}.", code="unknown_tool")
     return ctx.mcp.get(name)
+
+
+def _rule(server: str, tool: str) -> str:
+    return f"mcp__{server}__{tool}" if _SERVER.fullmatch(server) else ""
 
 
 async def _tried(work: Callable[[], Awaitable[ToolResult]]) -> ToolResult:

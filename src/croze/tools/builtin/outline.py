@@ -40,7 +40,7 @@ class ListCodeDefinitionNames(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="list_code_definition_names",
-        summary="list the definitions in a file or folder, with their lines",
+        summary="definitions in a file or folder, with their lines",
         access=Access(read=True),
         examples=(ToolExample("What a file defines", {"path": "src/app.py"}),),
     )
@@ -115,7 +115,7 @@ class RepoMapTool(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="repo_map",
-        summary="map of the most important definitions in the repository",
+        summary="the repository's most important definitions",
         access=Access(read=True),
         examples=(ToolExample("What the code around a file rests on", {"focus": ["src/app.py"]}),),
         guideline="First look at unknown code: repo_map, then list_code_definition_names on a file that "

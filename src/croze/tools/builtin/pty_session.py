@@ -98,7 +98,7 @@ class SessionInteractive(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="session_interactive",
-        summary="type into a live terminal and read what comes",
+        summary="type into a live terminal and read it",
         access=Access(exec=True),
         examples=(
             ToolExample(

@@ -26,7 +26,7 @@ class ReadResult(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="read_result",
-        summary="read an earlier result of this conversation in full, by its id",
+        summary="read an earlier result in full, by its id",
         access=Access(read=True),
         examples=(ToolExample("Go on in a cut result", {"id": "9226b3a4", "start_line": 120}),),
         aliases={"message_id": "id", "call_id": "id"},

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, to_builtins
 
+from croze.text.headings import below
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.orders import OrdersError, read_orders
 from croze.types.errors import CrozeError
@@ -36,7 +37,7 @@ class RunNamedSubagents(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="run_named_subagents",
-        summary="let other agents work on tasks, in parallel or serial",
+        summary="let agents work on tasks, in parallel or serial",
         access=Access(read=True),
         examples=(
             ToolExample(
@@ -80,7 +81,10 @@ class RunNamedSubagents(Tool, frozen=True):
         whole, text = _together(reports, None), _together(reports, _share(reports))
         good = sum(report.ok for report in reports)
         counted = f"{good} of {len(reports)} sub-agents are done"
-        started = any(report.session for report in reports)
+        unbegun = sum(not report.session for report in reports)
+        started = unbegun < len(reports)
+        if started and unbegun:
+            counted += f", {unbegun} could not begin"
         return ToolResult(
             ok=good > 0 or any(report.partial for report in reports),
             message=f"{counted}." if started else f"No agent was started. {reports[0].error}",
@@ -168,7 +172,7 @@ def _told(report: ChildReport, most: int | None) -> str:
         lines.append(report.notes)
     if report.partial and report.text and report.reason != "done":
         lines.append("It was not finished. Its last words:")
-    text = report.text if most is None else _cut(report.text, most)
+    text = below(report.text if most is None else _cut(report.text, most))
     if text:
         lines.append(text)
     return "\n".join(lines)

@@ -77,7 +77,7 @@ class PlanModeRespond(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="plan_mode_respond",
-        summary="in plan mode: give the plan to the user and wait",
+        summary="in plan mode: give the user the plan and wait",
         access=Access(),
         ends_turn=True,
     )

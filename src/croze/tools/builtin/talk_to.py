@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from croze.text.headings import below
 from croze.tools.base import Tool, ToolContext, ToolSpec
 from croze.tools.team import Reply, Team
 from croze.types.errors import CrozeError
@@ -31,7 +32,7 @@ class TalkTo(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="talk_to",
-        summary="ask another agent, which remembers what you said before",
+        summary="ask another agent; it remembers earlier talk",
         access=Access(read=True),
         aliases={"agent_name": "agent", "name": "agent", "content": "message"},
     )
@@ -65,7 +66,7 @@ class TalkToGroup(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="talk_to_group",
-        summary="ask all members of a group of agents, or those you @mention",
+        summary="ask a group of agents, or those of it you @mention",
         access=Access(read=True),
         aliases={"group_name": "group", "name": "group", "content": "message"},
     )
@@ -121,7 +122,7 @@ def _together(replies: Sequence[Reply], most: int | None) -> str:
         if not reply.agent:
             continue  # the hub's own word stands in the message
         name = reply.agent if reply.ok else f"{reply.agent} did not answer: {reply.error}"
-        text = reply.text if most is None else _cut(reply.text, most)
+        text = below(reply.text if most is None else _cut(reply.text, most))
         blocks.append(f"## {name}\n{text}".rstrip())
     return "\n\n".join(blocks)
 

@@ -21,7 +21,7 @@ class GetWorkspaceInfo(Tool, frozen=True):
 
     spec: ClassVar[ToolSpec] = ToolSpec(
         name="get_workspace_info",
-        summary="count the workspace's files, folders and bytes",
+        summary="count files, folders and bytes here",
         access=Access(read=True),
         examples=(ToolExample("Look how much there is", {}),),
     )

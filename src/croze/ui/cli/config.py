@@ -70,8 +70,12 @@ DESCRIPTIONS: dict[str, str] = {
     "teams.depth": mark("How deep sub-agents call others"),
     "teams.replans": mark("How often a turn is planned again because tasks failed"),
     "knowledge.active_context": mark("Notes on folders: told, written after tasks, or both"),
-    "knowledge.library_tokens": mark("Tokens of added libraries' documentation that are told at the opening"),
-    "knowledge.library_repository": mark("Where documentation of libraries is fetched from, by git"),
+    "knowledge.library_tokens": mark(
+        "Tokens of added libraries' documentation that are told at the opening"
+    ),
+    "knowledge.library_repository": mark(
+        "Where documentation of libraries is fetched from, by git"
+    ),
     "ui.language": mark("Language of messages"),
     "ui.color": mark("When to use colours"),
     "plugins.tools": mark("Installed tool plugins to load, by name"),

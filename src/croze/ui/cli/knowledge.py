@@ -1,6 +1,7 @@
 """`croze knowledge`: every file that could tell an agent something, and what became of it."""
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -39,14 +40,18 @@ def knowledge(state: State, kind: str | None, as_json: bool) -> int:
     if not found:
         state.out.note(_("there are no such files"))
         return Exit.DONE
-    home = app.env.get("HOME", "")
-    names = states()
     for each_kind in dict.fromkeys(each.kind for each in found):
         of_kind = [each for each in found if each.kind == each_kind]
         state.out.line(f"{each_kind}:")
-        state.out.table([_row(each, names, home) for each in of_kind])
-    state.out.line(_totals(found, names))
+        state.out.table(file_rows(of_kind, app.env))
+    state.out.line(_totals(found, states()))
     return Exit.DONE
+
+
+def file_rows(found: "Sequence[Found]", env: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """A row a file, as a table."""
+    names = states()
+    return [_row(each, names, env.get("HOME", "")) for each in found]
 
 
 def _row(found: "Found", names: dict[str, str], home: str) -> tuple[str, ...]:

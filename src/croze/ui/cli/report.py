@@ -95,6 +95,13 @@ class Report:
             self._watch(event)
         return session.subscribe(self._watch)
 
+    def late(self, item: Event | Delta | ChildNews) -> None:
+        """A warning from the work after the last turn: a line, beside the result that is out."""
+        assert self._translator is not None
+        if isinstance(item, Event) and isinstance(item.body, Notice):
+            for found in self._translator.of(item):
+                self._take(found)
+
     def note(self, text: str) -> None:
         """A line of progress."""
         if self._open_line:

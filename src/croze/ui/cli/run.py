@@ -137,6 +137,7 @@ async def _turns(
             problem = schema.check(report.answer) if stopped.reason == "done" else ""
     finally:
         unsubscribe()
+        session.subscribe(report.late)
     if report.pipe_closed:
         raise BrokenPipeError
     if interrupt.code and stopped.reason == "cancelled":

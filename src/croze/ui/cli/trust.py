@@ -71,6 +71,8 @@ def trust(
     gone: list[str] = []
     if only:
         files = [each for each in files if each.path == only]
+        if not files:
+            raise _useless(_("nothing in {root} would act or instruct", root=safe(only)))
     else:
         gone = sorted(kept.kept.files.keys() - {each.path for each in files})
     if yes:
@@ -176,16 +178,20 @@ def _place(state: State, path: str | None) -> tuple[Path, str]:
     place = state.cwd / path if path else state.cwd
     if place.is_dir():
         return place, ""
-    folder = place.parent
-    root = find_project(folder).root
-    name = (folder.resolve() / place.name).relative_to(root).as_posix() if folder.is_dir() else ""
-    if not name or not place.exists():
-        raise UsageError(
-            _("there is no {path}", path=safe(str(place))),
-            hint=_("name a folder of the project, or one of the files that `croze trust` lists"),
-            code="trust_no_path",
-        )
-    return folder, name
+    file = place.parent.resolve() / place.name
+    for folder in (state.cwd, file.parent):
+        root = find_project(folder).root
+        if place.exists() and file.is_relative_to(root):
+            return folder, file.relative_to(root).as_posix()
+    raise _useless(_("there is no {path}", path=safe(str(place))))
+
+
+def _useless(message: str) -> UsageError:
+    return UsageError(
+        message,
+        hint=_("name a folder of the project, or one of the files that `croze trust` lists"),
+        code="trust_no_path",
+    )
 
 
 def _values(kept: "Trust", files: "list[ActingFile]", gone: list[str]) -> dict[str, Any]:

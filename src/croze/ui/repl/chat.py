@@ -72,10 +72,15 @@ class Chat:
                 self._skills,
                 _("the skills that there are; /NAME uses one"),
             ),
+            "/rules": (self._rules, _("the law and the rules, and what became of each file")),
+            "/agents": (self._agents, _("the agents that can be called, and their files")),
             "/undo": (self._undo, _("take back the last turn: files, conversation, todo list")),
             "/redo": (self._redo, _("bring back what was undone last")),
             "/diff": (self._diff, _("what this conversation has changed")),
-            "/lib": (self._lib, _("documentation of libraries: list, add NAME, remove NAME, refresh")),
+            "/lib": (
+                self._lib,
+                _("documentation of libraries: list, add NAME, remove NAME, refresh"),
+            ),
             "/mcp": (self._mcp, _("the MCP servers, and which of them run")),
             "/init": (self._init, _("look round and write the project's guide, AGENTS.md")),
             "/new": (self._new, _("begin a new conversation")),
@@ -316,9 +321,7 @@ class Chat:
             found = await self._app.conversations.resolve(rest)
             if found != self.session.id:
                 await self._reopen(
-                    replace(
-                        self._options, resume=found, continue_=False, model=None, agent=None
-                    )
+                    replace(self._options, resume=found, continue_=False, model=None, agent=None)
                 )
             return
         rows = [row_of(one) for one in await self._app.conversations.list(limit=15)]
@@ -327,6 +330,16 @@ class Chat:
 
     async def _skills(self, _rest: str) -> None:
         skills.show(self._screen, self._app)
+
+    async def _rules(self, _rest: str) -> None:
+        from croze.ui.repl import knowledge
+
+        knowledge.rules(self._screen, self._app)
+
+    async def _agents(self, _rest: str) -> None:
+        from croze.ui.repl import knowledge
+
+        knowledge.agents(self._screen, self._app)
 
     async def _undo(self, rest: str) -> None:
         await rewind.undo(self._screen, self.session, rest)
