@@ -14,6 +14,7 @@ from croze.agent.recorded import BROKEN_OFF, Diverged, Ended, RecordedLog
 from croze.agent.resume import BREAK, repairs
 from croze.context.law import SKIPPED, UNTRUSTED
 from croze.context.rules_facts import PROBLEM
+from croze.context.rules_facts import UNTRUSTED as RULE_UNTRUSTED
 from croze.tools.approve import Approver
 from croze.tools.registry import Registry
 from croze.tools.run import HELD_BACK, Host, Outcome
@@ -45,7 +46,7 @@ REFUSALS = frozenset({"not_allowed", "refused", "blocked_by_hook", *HELD_BACK})
 WORKFLOW_FACTS = frozenset({"plan_results"})
 """Keys of the facts that a workflow tells before it lets the model work."""
 
-GATHERED = frozenset({SKIPPED, UNTRUSTED, PROBLEM})
+GATHERED = frozenset({SKIPPED, UNTRUSTED, PROBLEM, RULE_UNTRUSTED})
 """Codes of the notices that come with gathered facts; others are the loop's own."""
 
 
