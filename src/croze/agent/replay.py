@@ -13,6 +13,7 @@ from croze.agent.loop import work
 from croze.agent.recorded import BROKEN_OFF, Diverged, Ended, RecordedLog
 from croze.agent.resume import BREAK, repairs
 from croze.context.law import SKIPPED, UNTRUSTED
+from croze.context.library_facts import MISSING, VERSION
 from croze.context.rules_facts import PROBLEM
 from croze.context.rules_facts import UNTRUSTED as RULE_UNTRUSTED
 from croze.tools.approve import Approver
@@ -46,7 +47,7 @@ REFUSALS = frozenset({"not_allowed", "refused", "blocked_by_hook", *HELD_BACK})
 WORKFLOW_FACTS = frozenset({"plan_results"})
 """Keys of the facts that a workflow tells before it lets the model work."""
 
-GATHERED = frozenset({SKIPPED, UNTRUSTED, PROBLEM, RULE_UNTRUSTED})
+GATHERED = frozenset({SKIPPED, UNTRUSTED, PROBLEM, RULE_UNTRUSTED, VERSION, MISSING})
 """Codes of the notices that come with gathered facts; others are the loop's own."""
 
 
