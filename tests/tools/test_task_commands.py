@@ -17,6 +17,9 @@ from croze.workspace.task import task_workspace
 from croze.workspace.task_files import write_file
 from tests.sandboxes import need, until
 
+PYTHON = os.path.realpath(sys.executable)
+"""The interpreter itself: a sandbox hides the temporary folder, where a clone's own link to it may lie."""
+
 LONG = 20
 
 
@@ -55,7 +58,7 @@ async def sh(context, command, **arguments):
     [
         ("pwd", "."),
         ("pwd -P; echo $PWD/x", ".\n./x"),
-        (f"{sys.executable} -c 'import os; print(os.getcwd())'", "."),
+        (f"{PYTHON} -c 'import os; print(os.getcwd())'", "."),
         ("echo x > a.txt; realpath a.txt; readlink -f .", "./a.txt\n."),
         ("mkdir -p a/b; cd a/b; pwd", "./a/b"),
         ("pwd >&2; exit 3", "."),
@@ -73,7 +76,7 @@ async def test_no_command_shows_where_it_runs(context, command, text):
 async def test_a_traceback_names_its_files_by_the_workspace(context):
     write_file(context.workspace, "lib/fails.py", "raise ValueError(__file__)\n")
     write_file(context.workspace, "main.py", "import lib.fails\n")
-    result = await sh(context, f"{sys.executable} main.py")
+    result = await sh(context, f"{PYTHON} main.py")
     assert 'File "./main.py", line 1' in result.text
     assert "ValueError: ./lib/fails.py" in result.text
     assert hidden(context, result)
