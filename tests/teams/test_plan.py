@@ -210,7 +210,7 @@ def test_an_answer_that_is_no_plan_is_told_what_is_wrong():
     assert read_plan("tasks: []", agents=AGENTS) == ["It has no tasks."]
     assert read_plan("tasks: []", agents=AGENTS, may_be_empty=True) == ()
     (wrong,) = read_plan("tasks:\n  - id: a\n   task: b", agents=AGENTS)
-    assert wrong.startswith("Line 3 of it is not YAML")
+    assert wrong.startswith("Line 3 is not YAML")
     (wrong,) = read_plan("tasks: [{id: a, task: b, when: now}]", agents=AGENTS)
     assert "when" in wrong
     assert "not the form" in wrong

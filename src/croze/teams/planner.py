@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from croze.teams.plan import MOST_TASKS, faults
 from croze.text.headings import below
+from croze.text.plain_yaml import load_plain
 from croze.tools.bound import bounded
 from croze.types.agent import AgentSpec
 from croze.types.team import PlanSet, PlanTask
@@ -140,18 +141,10 @@ def _candidates(answer: str) -> list[str]:
 
 
 def _decode(text: str) -> tuple[PlanTask, ...] | str:
-    import yaml
-
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
-            return "It uses a YAML alias (*name): write the text out."
-        value = yaml.load(text, Loader=loader)  # noqa: S506 (the base loader makes only text, lists, maps)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        return f"Line {line} of it is not YAML: {error.problem or error.context}."
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return f"It is not YAML: {' '.join(str(error).split())}."
+        value = load_plain(text)
+    except ValueError as error:
+        return str(error)
     if isinstance(value, list):
         value = {"tasks": value}
     if not isinstance(value, dict) or "tasks" not in value:

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
+from croze.text.plain_yaml import load_plain
 from croze.types.team import HUB, Lease, Order
 
 MOST_CHARACTERS = 200_000
@@ -116,22 +117,13 @@ def _number(value: object, *, whole: bool) -> float | None:
 
 
 def _load(text: str) -> Any:
-    import yaml  # some 10 ms, and only where sub-agents are called
-
     if len(text) > MOST_CHARACTERS:
         raise OrdersError(f"It has more than {MOST_CHARACTERS:,} characters.")
     text = "\n".join(_quoted(_unfenced(text).replace("\t", "  ").splitlines()))
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise OrdersError("It uses a YAML alias (*name): write the text out.")
-        return yaml.load(text, Loader=loader)  # noqa: S506 (makes text, lists and maps only)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise OrdersError(f"Line {line} is not YAML: {error.problem or error.context}.") from error
-    except (yaml.YAMLError, RecursionError, TypeError) as error:
-        raise OrdersError(f"It is not YAML: {' '.join(str(error).split())[:200]}.") from error
+        return load_plain(text)
+    except ValueError as error:
+        raise OrdersError(str(error)) from error
 
 
 def _unfenced(text: str) -> str:
