@@ -1,12 +1,16 @@
 """Fixtures of every test: no network but loopback, no user state but the test's own."""
 
 import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and programs hand that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same cases in every run: `make test` says something of the change, not of the dice. To look for new
 # cases: HYPOTHESIS_PROFILE=explore.
